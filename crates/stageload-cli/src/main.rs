@@ -1,0 +1,2 @@
+//! The stageload command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! One picture to a textured mesh.

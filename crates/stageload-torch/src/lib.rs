@@ -1,0 +1,1 @@
+//! Staged models on libtorch.

@@ -1,0 +1,1 @@
+//! What Stageload does.
