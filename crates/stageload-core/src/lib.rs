@@ -1,8 +1,26 @@
 //! What Stageload decides. Plain data in, plain data out: no clock, no files, no threads.
+//!
+//! A [`Reading`] is one look at the job and the machine. [`Room`] decides from looks when a job
+//! may start, [`Guard`] when it must stop. A trace is a list of [`Record`]s; [`summarize`] says
+//! what it amounts to. Sizes are [`Bytes`], and `now` is always an argument.
 #![forbid(unsafe_code)]
 
 mod event;
+mod guard;
+mod reading;
+mod room;
+mod span;
+mod summary;
+#[cfg(test)]
+mod testing;
+mod trace;
 mod units;
 
 pub use event::{EVENTS_ENV, Event, EventKind};
-pub use units::Bytes;
+pub use guard::{Breach, Guard, Policy, Reason, Verdict};
+pub use reading::Reading;
+pub use room::{Entry, Room, RoomPolicy, Want};
+pub use span::Span;
+pub use summary::{Failure, Loads, Releases, StageUse, Summary, SwapUse, summarize};
+pub use trace::{BadLine, End, Record, read_trace};
+pub use units::{Bytes, Percent, UnitError};

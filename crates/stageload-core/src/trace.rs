@@ -1,0 +1,145 @@
+//! The lines of a trace. A reader ignores the types and keys it does not know, so that a trace
+//! of a newer version still reads. Files are opened by the `stageload` crate.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{Event, Reading};
+
+/// One line of a trace.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Record {
+    /// What was started, when and how; free-form.
+    Start(Map<String, Value>),
+    /// One look.
+    Sample(Reading),
+    /// What the job said of itself.
+    Event(Event),
+    /// A reading or a write that failed.
+    Error {
+        /// Seconds since the trace began.
+        #[serde(default)]
+        t: f64,
+        /// What failed.
+        error: String,
+    },
+    /// The run is over.
+    End(End),
+    /// A line of a later version.
+    #[serde(other)]
+    Unknown,
+}
+
+/// How a run ended, as far as the writer knew.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct End {
+    /// Seconds since the trace began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub t: Option<f64>,
+    /// The exit code of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<i32>,
+    /// Why the guard stopped it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// A line in the middle of a trace that is no record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadLine {
+    /// Counted from 1.
+    pub line: usize,
+    /// What the parser says.
+    pub why: String,
+}
+
+impl fmt::Display for BadLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {} is not a trace record: {}", self.line, self.why)
+    }
+}
+
+impl std::error::Error for BadLine {}
+
+/// The records of a trace. A half-written last line, left by a killed run, is skipped.
+pub fn read_trace(text: &str) -> Result<Vec<Record>, BadLine> {
+    let lines: Vec<(usize, &str)> =
+        text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).collect();
+    let mut records = Vec::with_capacity(lines.len());
+    for (i, (number, line)) in lines.iter().enumerate() {
+        match read_record(line) {
+            Ok(record) => records.push(record),
+            Err(_) if i + 1 == lines.len() => break,
+            Err(error) => return Err(BadLine { line: number + 1, why: error.to_string() }),
+        }
+    }
+    Ok(records)
+}
+
+fn read_record(line: &str) -> Result<Record, serde_json::Error> {
+    let value: Value = serde_json::from_str(line)?;
+    if is_event_of_later_version(&value) {
+        return Ok(Record::Unknown);
+    }
+    serde_json::from_value(value)
+}
+
+fn is_event_of_later_version(value: &Value) -> bool {
+    let kind = value.get("kind").and_then(Value::as_str);
+    value.get("type").and_then(Value::as_str) == Some("event")
+        && kind.is_some_and(|kind| !["stage", "load", "reload", "release", "mark"].contains(&kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bytes, EventKind, Percent};
+
+    #[test]
+    fn a_half_written_last_line_is_skipped() {
+        let text = "{\"type\":\"start\",\"mode\":\"eager\"}\n{\"type\":\"sample\",\"t\":1.0,\"foot";
+        assert_eq!(read_trace(text).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_bad_line_in_the_middle_is_named_by_its_number() {
+        let text = "{\"type\":\"start\"}\n\nnonsense\n{\"type\":\"end\"}\n";
+        assert_eq!(read_trace(text).unwrap_err().line, 3);
+    }
+
+    #[test]
+    fn unknown_is_written_as_null_and_read_back_as_unknown() {
+        let sample = Record::Sample(Reading { t: 1.5, ..Reading::default() });
+        let line = serde_json::to_string(&sample).unwrap();
+        assert_eq!(
+            line,
+            r#"{"type":"sample","t":1.5,"footprint":null,"swap_used":null,"level":null}"#
+        );
+        assert_eq!(read_trace(&line).unwrap(), [sample]);
+    }
+
+    #[test]
+    fn what_a_later_version_wrote_is_ignored() {
+        let text = r#"{"type":"weather","sun":true}
+{"type":"event","kind":"prefetch","t":1}
+{"type":"sample","t":1,"footprint":5,"level":44,"swap_used":6,"pressure":2}
+{"type":"end","exit":0,"cheers":1}"#;
+        let records = read_trace(text).unwrap();
+        assert_eq!(records[0], Record::Unknown);
+        assert_eq!(records[1], Record::Unknown);
+        let Record::Sample(sample) = records[2] else { panic!("{:?}", records[2]) };
+        assert_eq!((sample.footprint, sample.level), (Some(Bytes(5)), Percent::new(44)));
+        assert_eq!(records[3], Record::End(End { exit: Some(0), ..End::default() }));
+    }
+
+    #[test]
+    fn an_event_keeps_all_it_said() {
+        let line = r#"{"type":"event","kind":"load","name":"unet","stage":"denoise","nbytes":9,"seconds":0.5,"t":2.0}"#;
+        let [Record::Event(event)] = &read_trace(line).unwrap()[..] else { panic!() };
+        assert_eq!((event.kind, event.nbytes), (EventKind::Load, Some(Bytes(9))));
+        assert_eq!(serde_json::to_string(&Record::Event(event.clone())).unwrap(), line);
+    }
+}

@@ -1,0 +1,2 @@
+//! End to end.
+fn main(){}
