@@ -1,2 +1,43 @@
-//! The stageload command.
-fn main() {}
+//! The stageload command: parses, runs one subcommand, ends with its exit code. What it does is in
+//! the `stageload` library; what it prints goes through `output.rs`.
+
+mod commands;
+mod failure;
+mod flags;
+mod live;
+mod output;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use failure::Failure;
+
+/// Runs heavy jobs on shared memory without letting the machine fall into swap.
+#[derive(Debug, Parser)]
+#[command(name = "stageload", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Guard(commands::guard::Args),
+    Summary(commands::summary::Args),
+    Mesh(commands::mesh::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Guard(args) => commands::guard::run(args),
+        Command::Summary(args) => commands::summary::run(&args),
+        Command::Mesh(args) => commands::mesh::run(args),
+    };
+    let code = result.unwrap_or_else(|failure: Failure| {
+        output::error(&failure.to_string());
+        failure.exit_code()
+    });
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
+}

@@ -1,1 +1,73 @@
-//! What Stageload does.
+//! What Stageload does: reads memory, starts and stops jobs, writes traces.
+//!
+//! [`run`] takes a [`Job`] and an [`Observer`] and returns an [`Outcome`]. What is decided on the
+//! way (whether there is room, when to stop) is decided in `stageload_core`, which is re-exported
+//! as [`core`]. [`load_trace`] reads a trace back, [`chart`] draws it. Nothing here prints.
+//!
+//! ```no_run
+//! use stageload::core::{Bytes, Percent, Policy, RoomPolicy};
+//! use stageload::{Job, Silent, run};
+//! use std::time::Duration;
+//!
+//! let budget = Bytes::gib(8);
+//! let job = Job {
+//!     command: vec!["python".into(), "generate.py".into()],
+//!     room: RoomPolicy {
+//!         wait_free: Percent::new(40).unwrap_or_default(),
+//!         swap_budget: budget,
+//!         swap_limit: None,
+//!         quiet_for: Duration::ZERO,
+//!         start_timeout: Duration::from_secs(1800),
+//!     },
+//!     policy: Policy {
+//!         limit: Some(Bytes::gib(20)),
+//!         swap_budget: budget,
+//!         swap_limit: None,
+//!         kill_free: Percent::new(10).unwrap_or_default(),
+//!     },
+//!     busy: Vec::new(),
+//!     poll: Duration::from_millis(100),
+//!     grace: Duration::from_secs(5),
+//!     trace: Some("trace.jsonl".into()),
+//!     reason: None,
+//!     meta: Default::default(),
+//! };
+//! let outcome = run(&job, &mut Silent)?;
+//! std::process::exit(outcome.exit_code());
+//! # Ok::<(), stageload::Error>(())
+//! ```
+
+mod busy;
+mod chart;
+mod error;
+mod gate;
+mod job;
+mod meter;
+mod notice;
+mod reason;
+mod stopping;
+mod supervisor;
+mod sys;
+mod tail;
+mod thinning;
+mod trace_file;
+mod utc;
+mod wake;
+
+use std::process::Command;
+
+pub use stageload_core as core;
+
+pub use chart::chart;
+pub use error::Error;
+pub use job::{JOB_ENV, Job, Outcome, Signalled, Stop};
+pub use notice::{Notice, Observer, Silent};
+pub use supervisor::run;
+pub use sys::ProcessId;
+pub use trace_file::load_trace;
+pub use utc::{utc_date_time, utc_time};
+
+/// Replaces this process by the command; returns only if that fails.
+pub fn become_program(command: &mut Command) -> std::io::Error {
+    sys::become_program(command)
+}

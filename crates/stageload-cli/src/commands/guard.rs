@@ -1,0 +1,60 @@
+//! `stageload guard`: any command, started when there is room and stopped before swap runs away.
+
+use std::ffi::OsString;
+
+use serde_json::json;
+use stageload::{Notice, Observer, Outcome, run as run_job};
+
+use crate::failure::Failure;
+use crate::flags::GuardFlags;
+use crate::output;
+
+/// Run one command when there is room and stop it before swap runs away
+///
+/// Exit codes: the command's own; 128+N if signal N ended it; 3 stopped by the guard; 4 never found
+/// room; 127 could not be started.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    guard: GuardFlags,
+
+    /// When done, print the outcome as one line of JSON on stdout
+    #[arg(long)]
+    json: bool,
+
+    /// The command, after --
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<OsString>,
+}
+
+pub(crate) fn run(args: Args) -> Result<i32, Failure> {
+    let job = args.guard.job(args.command);
+    let outcome = run_job(&job, &mut Log)?;
+    if args.json {
+        output::out(&format!("{}\n", outcome_json(&outcome)));
+    }
+    Ok(outcome.exit_code())
+}
+
+fn outcome_json(outcome: &Outcome) -> serde_json::Value {
+    let exit = outcome.exit_code();
+    match outcome {
+        Outcome::Exited(_) => json!({"outcome": "exited", "exit": exit}),
+        Outcome::Signaled(n) => json!({"outcome": "signaled", "exit": exit, "signal": n}),
+        Outcome::Interrupted(n) => json!({"outcome": "interrupted", "exit": exit, "signal": n}),
+        Outcome::Stopped(stop) => json!({
+            "outcome": "stopped", "exit": exit, "why": stop.reason.to_string(), "stop": stop,
+        }),
+        Outcome::NoRoom(why) => json!({"outcome": "no-room", "exit": exit, "why": why}),
+        Outcome::CannotStart(why) => json!({"outcome": "cannot-start", "exit": exit, "why": why}),
+    }
+}
+
+/// Every notice becomes a log line.
+struct Log;
+
+impl Observer for Log {
+    fn notice(&mut self, notice: &Notice) {
+        output::log(&format!("guard: {notice}"));
+    }
+}

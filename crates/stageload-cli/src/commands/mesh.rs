@@ -1,0 +1,209 @@
+//! `stageload mesh`: one picture to a textured mesh. The work is done by the worker
+//! `stageload-mesh`, a process of its own that links libtorch; here it is found, guarded and shown.
+//! What the picture is and whether it can be read is the worker's business.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use stageload::core::{Bytes, EVENTS_ENV, summarize};
+use stageload::{Outcome, become_program, load_trace, run as run_job};
+
+use crate::commands::summary::write_chart;
+use crate::failure::Failure;
+use crate::flags::GuardFlags;
+use crate::live::Live;
+use crate::output;
+use crate::table::table;
+
+const WORKER: &str = "stageload-mesh";
+/// Names a worker other than the one beside this program.
+const WORKER_ENV: &str = "STAGELOAD_MESH_WORKER";
+
+/// Make a textured mesh (GLB) from one picture, under the guard
+///
+/// Exit codes: 0 done; 2 bad usage; 65 bad picture; 66 picture cannot be read; 73 output cannot be
+/// created; 74 output cannot be written; 70 internal; 3, 4, 127 and 128+N as for `stageload guard`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The picture
+    #[arg(value_name = "IMAGE")]
+    image: PathBuf,
+
+    /// Where the mesh goes; IMAGE's name with .glb in the current directory if absent
+    #[arg(short, long, value_name = "OUT.glb")]
+    out: Option<PathBuf>,
+
+    #[command(flatten)]
+    mesh: MeshFlags,
+
+    #[command(flatten)]
+    guard: GuardFlags,
+}
+
+/// Passed to the worker as they are; it has the defaults.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Mesh")]
+struct MeshFlags {
+    /// Resolution of the shape
+    #[arg(long, value_name = "N", value_parser = ["512", "1024"])]
+    grid: Option<String>,
+
+    /// Faces of the finished mesh
+    #[arg(long, value_name = "N")]
+    faces: Option<u32>,
+
+    /// Pixels along a side of the texture
+    #[arg(long, value_name = "N", value_parser = ["1024", "2048", "4096"])]
+    texture: Option<String>,
+
+    /// What the unseen side is painted with
+    #[arg(long, value_name = "WAY", value_parser = ["mirror", "rim"])]
+    back: Option<String>,
+
+    /// How much of the surface's fine relief is taken from the picture, 0 to 1
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    relief: Option<f64>,
+
+    /// Same seed, same mesh
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+
+    /// Keep only the current stage's models in memory, or all
+    #[arg(long, value_name = "WAY", value_parser = ["staged", "eager"])]
+    load: Option<String>,
+
+    /// What computes
+    #[arg(long, value_name = "WHICH", value_parser = ["auto", "cpu", "mps"])]
+    device: Option<String>,
+}
+
+pub(crate) fn run(args: Args) -> Result<i32, Failure> {
+    let worker = find_worker()?;
+    let out = args.out.clone().unwrap_or_else(|| default_out(&args.image));
+    let command = worker_command(worker, &args.image, &out, &args.mesh);
+    if env::var_os(EVENTS_ENV).is_some() {
+        // A guard above already meters and watches this process.
+        return Err(become_worker(&command));
+    }
+    guarded(args, command, &out)
+}
+
+fn guarded(args: Args, command: Vec<OsString>, out: &Path) -> Result<i32, Failure> {
+    let load = args.mesh.load.clone().unwrap_or_else(|| "staged".to_owned());
+    let mut job = args.guard.job(command);
+    let trace = job.trace.get_or_insert_with(|| out.with_extension("trace.jsonl")).clone();
+    job.meta.insert("pipeline".into(), "mesh".into());
+    job.meta.insert("mode".into(), load.into());
+    job.meta.insert("image".into(), args.image.to_string_lossy().into());
+    let mut live = Live::new(output::has_live_line(), job.policy.limit);
+    let outcome = run_job(&job, &mut live)?;
+    live.close();
+    if !matches!(outcome, Outcome::NoRoom(_) | Outcome::CannotStart(_)) {
+        show(out, &trace)?;
+    }
+    Ok(outcome.exit_code())
+}
+
+/// The table, and the files that are there.
+fn show(out: &Path, trace: &Path) -> Result<(), Failure> {
+    let records = load_trace(trace)?;
+    let name = out.file_stem().unwrap_or(out.as_os_str()).to_string_lossy().into_owned();
+    let chart = out.with_extension("memory.svg");
+    let mut text = table(&name, &summarize(&records));
+    write_chart(&chart, &[(name, records)])?;
+    let preview = out.with_extension("preview.png");
+    let files = [("mesh", out), ("preview", &preview), ("trace", trace), ("chart", &chart)];
+    for (what, path) in files.into_iter().filter(|(_, path)| path.exists()) {
+        text += &format!("{what:<8} {}{}\n", path.display(), size_of(path));
+    }
+    output::out(&text);
+    Ok(())
+}
+
+fn size_of(path: &Path) -> String {
+    path.metadata().map_or_else(|_| String::new(), |file| format!(" ({})", Bytes(file.len())))
+}
+
+fn worker_command(worker: PathBuf, image: &Path, out: &Path, flags: &MeshFlags) -> Vec<OsString> {
+    let mut command = vec![worker.into(), plain(image), "--out".into(), plain(out)];
+    let given = [
+        ("--grid", flags.grid.clone()),
+        ("--faces", flags.faces.map(|n| n.to_string())),
+        ("--texture", flags.texture.clone()),
+        ("--back", flags.back.clone()),
+        ("--relief", flags.relief.map(|share| share.to_string())),
+        ("--seed", flags.seed.map(|n| n.to_string())),
+        ("--load", flags.load.clone()),
+        ("--device", flags.device.clone()),
+    ];
+    for (flag, value) in given {
+        command.extend(value.into_iter().flat_map(|value| [flag.into(), value.into()]));
+    }
+    command
+}
+
+/// A path that no parser takes for a flag.
+fn plain(path: &Path) -> OsString {
+    if path.as_os_str().as_encoded_bytes().starts_with(b"-") {
+        Path::new(".").join(path).into()
+    } else {
+        path.into()
+    }
+}
+
+fn default_out(image: &Path) -> PathBuf {
+    let mut name = image.file_stem().unwrap_or_else(|| "mesh".as_ref()).to_owned();
+    name.push(".glb");
+    name.into()
+}
+
+/// The worker that `$STAGELOAD_MESH_WORKER` names, else the one beside this program, else the
+/// first in `$PATH`.
+fn find_worker() -> Result<PathBuf, Failure> {
+    let named = env::var_os(WORKER_ENV).map(PathBuf::from);
+    let beside = env::current_exe().ok().map(|own| own.with_file_name(WORKER));
+    let path = env::var_os("PATH").unwrap_or_default();
+    let in_path = env::split_paths(&path).map(|folder| folder.join(WORKER));
+    if let Some(named) = named {
+        return if named.is_file() { Ok(named) } else { Err(no_worker(&named)) };
+    }
+    let found = beside.iter().cloned().chain(in_path).find(|path| path.is_file());
+    found.ok_or_else(|| no_worker(&beside.unwrap_or_else(|| WORKER.into())))
+}
+
+fn no_worker(looked: &Path) -> Failure {
+    Failure::cannot_start(format!(
+        "cannot find the mesh worker {}, nor {WORKER} in $PATH; build it with `make mesh`, or name \
+         it in ${WORKER_ENV}",
+        looked.display()
+    ))
+}
+
+fn become_worker(command: &[OsString]) -> Failure {
+    let error = become_program(Command::new(&command[0]).args(&command[1..]));
+    Failure::cannot_start(format!("cannot start {}: {error}", command[0].display()))
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err("must be 0 to 1".to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mesh_is_named_after_the_picture_and_lands_here() {
+        assert_eq!(default_out(Path::new("pictures/a.b.png")), Path::new("a.b.glb"));
+        assert_eq!(default_out(Path::new("chair")), Path::new("chair.glb"));
+    }
+
+    #[test]
+    fn a_path_that_looks_like_a_flag_stays_a_path() {
+        assert_eq!(plain(Path::new("-x.png")), "./-x.png");
+        assert_eq!(plain(Path::new("x.png")), "x.png");
+    }
+}

@@ -1,0 +1,5 @@
+//! One file per subcommand: `guard`, `mesh`, `summary`.
+
+pub(crate) mod guard;
+pub(crate) mod mesh;
+pub(crate) mod summary;

@@ -1,0 +1,58 @@
+//! A subcommand that could not do its work: one line for the person, one code for the script.
+//! The codes are those of `sysexits.h`; 3, 4, 127 and 128+N belong to the guard.
+
+use std::fmt;
+
+use stageload::Error;
+
+/// Bad input data.
+const DATA: i32 = 65;
+/// An input that cannot be read.
+const NO_INPUT: i32 = 66;
+/// Anything else.
+const INTERNAL: i32 = 70;
+/// An output that cannot be created.
+const CANNOT_CREATE: i32 = 73;
+/// A command that cannot be started.
+const CANNOT_START: i32 = 127;
+
+/// Why, and the exit code.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    text: String,
+    code: i32,
+}
+
+impl Failure {
+    /// A program that is not there.
+    pub(crate) fn cannot_start(text: String) -> Self {
+        Self { text, code: CANNOT_START }
+    }
+
+    /// An output that cannot be written.
+    pub(crate) fn cannot_create(text: String) -> Self {
+        Self { text, code: CANNOT_CREATE }
+    }
+
+    pub(crate) const fn exit_code(&self) -> i32 {
+        self.code
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let code = match error {
+            Error::Unwritable { .. } => CANNOT_CREATE,
+            Error::Unreadable { .. } => NO_INPUT,
+            Error::BadTrace { .. } => DATA,
+            _ => INTERNAL,
+        };
+        Self { text: error.to_string(), code }
+    }
+}

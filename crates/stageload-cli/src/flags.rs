@@ -1,0 +1,108 @@
+//! The guard's flags, shared by every subcommand that runs a job under it. Names, defaults and
+//! meanings are those of the seed's `stageload guard`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use regex::Regex;
+use stageload::Job;
+use stageload::core::{Bytes, Percent, Policy, RoomPolicy, Span};
+
+/// When to start the job and when to stop it.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Guard")]
+pub(crate) struct GuardFlags {
+    /// Memory available before starting
+    #[arg(long, value_name = "PERCENT", default_value = "40")]
+    wait_free: Percent,
+
+    /// Swap the job may add over what was used at its start
+    #[arg(long, value_name = "SIZE", default_value = "8G")]
+    swap_budget: Bytes,
+
+    /// Absolute swap ceiling, also checked before starting
+    #[arg(long, value_name = "SIZE")]
+    swap_limit: Option<Bytes>,
+
+    /// Stop the job when less than this stays available
+    #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = floor)]
+    kill_free: Percent,
+
+    /// Do not start while a process matches (repeatable)
+    #[arg(long, value_name = "REGEX")]
+    busy: Vec<Regex>,
+
+    /// With --busy: start only after no busy process was seen for this long
+    #[arg(long, value_name = "TIME", default_value = "1m")]
+    quiet_for: Span,
+
+    /// How long to wait for room
+    #[arg(long, value_name = "TIME", default_value = "30m")]
+    start_timeout: Span,
+
+    /// Longest time between two looks
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = positive)]
+    poll: Span,
+
+    /// Stop the job when all its processes together hold more than this
+    #[arg(long, value_name = "SIZE", value_parser = some_size)]
+    limit: Option<Bytes>,
+
+    /// How long a job that is being stopped may take to end by itself
+    #[arg(long, value_name = "TIME", default_value = "5s")]
+    grace: Span,
+
+    /// Write the memory trace here
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+
+    /// If the job is stopped or finds no room, write why here (JSON)
+    #[arg(long, value_name = "FILE")]
+    reason: Option<PathBuf>,
+}
+
+impl GuardFlags {
+    /// The job that these flags make of a command.
+    pub(crate) fn job(self, command: Vec<OsString>) -> Job {
+        let Self { swap_budget, swap_limit, .. } = self;
+        Job {
+            command,
+            room: RoomPolicy {
+                wait_free: self.wait_free,
+                swap_budget,
+                swap_limit,
+                quiet_for: self.quiet_for.0,
+                start_timeout: self.start_timeout.0,
+            },
+            policy: Policy {
+                limit: self.limit,
+                swap_budget,
+                swap_limit,
+                kill_free: self.kill_free,
+            },
+            busy: self.busy,
+            poll: self.poll.0,
+            grace: self.grace.0,
+            trace: self.trace,
+            reason: self.reason,
+            meta: serde_json::Map::new(),
+        }
+    }
+}
+
+fn positive(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse().map_err(|error| format!("{error}"))?;
+    if span.0 > Duration::ZERO { Ok(span) } else { Err("must be more than zero".to_owned()) }
+}
+
+fn some_size(text: &str) -> Result<Bytes, String> {
+    let size: Bytes = text.parse().map_err(|error| format!("{error}"))?;
+    if size > Bytes::ZERO { Ok(size) } else { Err("no job fits into nothing".to_owned()) }
+}
+
+/// 0 would switch the floor off, which nobody should do by a slip of the hand.
+fn floor(text: &str) -> Result<Percent, String> {
+    let percent: Percent = text.parse().map_err(|error| format!("{error}"))?;
+    if percent.get() > 0 { Ok(percent) } else { Err("must be at least 1%".to_owned()) }
+}

@@ -1,0 +1,102 @@
+//! What is to run, under which rules, and how it came out.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use regex::Regex;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use stageload_core::{Breach, Policy, Reason, RoomPolicy};
+
+use crate::ProcessId;
+
+/// The environment variable that marks every process of a job with the tokens of its guards.
+pub const JOB_ENV: &str = "STAGELOAD_JOB";
+
+/// A command and the rules it runs under.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// When it may start.
+    pub room: RoomPolicy,
+    /// When it is stopped.
+    pub policy: Policy,
+    /// It does not start while a process's command line matches one of these.
+    pub busy: Vec<Regex>,
+    /// The longest time between two looks.
+    pub poll: Duration,
+    /// How long a job that is being stopped may take to end by itself.
+    pub grace: Duration,
+    /// Where the trace goes.
+    pub trace: Option<PathBuf>,
+    /// Where the reason goes if the job is stopped or finds no room.
+    pub reason: Option<PathBuf>,
+    /// Free-form facts for the start record of the trace.
+    pub meta: Map<String, Value>,
+}
+
+/// How a job came out.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// It ended by itself.
+    Exited(i32),
+    /// A signal from elsewhere ended it.
+    Signaled(i32),
+    /// The guard stopped it.
+    Stopped(Stop),
+    /// The guard was told to end, and stopped the job first.
+    Interrupted(i32),
+    /// There was no room for it in time.
+    NoRoom(String),
+    /// The system could not start it.
+    CannotStart(String),
+}
+
+impl Outcome {
+    /// What the guard's own process ends with: the command's code, 128+N after signal N, 3 for
+    /// a stopped job, 4 for no room, 127 for a command that cannot be started.
+    pub const fn exit_code(&self) -> i32 {
+        match self {
+            Self::Exited(code) => *code,
+            Self::Signaled(signal) | Self::Interrupted(signal) => 128 + *signal,
+            Self::Stopped(_) => 3,
+            Self::NoRoom(_) => 4,
+            Self::CannotStart(_) => 127,
+        }
+    }
+}
+
+/// A job that was stopped: why, and what it took.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Stop {
+    /// The rule, the numbers, the stage.
+    #[serde(flatten)]
+    pub reason: Reason,
+    /// When, in seconds of the trace.
+    pub t: f64,
+    /// Every process that was sent a signal.
+    pub signalled: Vec<Signalled>,
+    /// Those that were still there after SIGKILL.
+    pub survivors: Vec<ProcessId>,
+}
+
+impl Stop {
+    /// The numbers the decision was made on.
+    pub const fn breach(&self) -> &Breach {
+        &self.reason.breach
+    }
+}
+
+/// One process that was sent signals.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Signalled {
+    /// Which.
+    #[serde(flatten)]
+    pub id: ProcessId,
+    /// Its command line, as far as it could be read.
+    pub command: Option<String>,
+    /// The names of the signals, in order.
+    pub signals: Vec<&'static str>,
+}

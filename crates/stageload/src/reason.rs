@@ -1,0 +1,39 @@
+//! `reason.json`: why a job was stopped or never started, for whoever started the guard.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::job::Stop;
+use crate::notice::signal_name;
+use crate::{Job, Outcome};
+
+#[derive(Serialize)]
+struct ReasonFile<'a> {
+    exit: i32,
+    /// The one sentence for a person.
+    why: String,
+    command: Vec<String>,
+    #[serde(flatten)]
+    stop: Option<&'a Stop>,
+    #[serde(flatten)]
+    rule: Map<String, Value>,
+}
+
+/// The text of the file; None for a job that ended by itself.
+pub(crate) fn reason_json(job: &Job, outcome: &Outcome) -> Option<String> {
+    let (why, rule, stop) = match outcome {
+        Outcome::Exited(_) | Outcome::Signaled(_) => return None,
+        Outcome::Stopped(stop) => (stop.reason.to_string(), None, Some(stop)),
+        Outcome::Interrupted(signal) => (signal_name(*signal), Some("signal"), None),
+        Outcome::NoRoom(why) => (why.clone(), Some("no-room"), None),
+        Outcome::CannotStart(why) => (why.clone(), Some("cannot-start"), None),
+    };
+    let file = ReasonFile {
+        exit: outcome.exit_code(),
+        why,
+        command: job.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        stop,
+        rule: rule.map(|rule| ("rule".to_owned(), rule.into())).into_iter().collect(),
+    };
+    serde_json::to_string_pretty(&file).ok().map(|text| text + "\n")
+}

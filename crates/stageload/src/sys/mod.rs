@@ -1,0 +1,73 @@
+//! The platform contract: one file per system with the same names, chosen here and nowhere else.
+//!
+//! * `linux.rs`, `macos.rs` read processes and gauges; `unix.rs` holds what both share: signals,
+//!   sessions, waiting, the clock.
+//! * `unsupported.rs` has the same names for every other system and knows nothing; it is compiled
+//!   by the tests of every system.
+//!
+//! Nothing here decides anything: a value that cannot be read is None.
+
+use serde::Serialize;
+use stageload_core::{Bytes, Percent};
+
+#[cfg(any(test, target_os = "macos"))]
+mod arguments;
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod unix;
+#[cfg(any(test, not(any(target_os = "linux", target_os = "macos"))))]
+#[cfg_attr(test, expect(dead_code, reason = "compiled so that it cannot rot"))]
+mod unsupported;
+
+#[cfg(target_os = "linux")]
+pub(crate) use linux::Machine;
+#[cfg(target_os = "macos")]
+pub(crate) use macos::Machine;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+pub(crate) use unix::{
+    SignalPipe, become_program, lead_session, now, signal_group, signal_one, wait_for_exit,
+};
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+pub(crate) use unsupported::{
+    Machine, SignalPipe, become_program, lead_session, now, signal_group, signal_one, wait_for_exit,
+};
+
+/// A process, told apart from a later one with the same number by when it started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct ProcessId {
+    /// The number.
+    pub pid: i32,
+    /// When it started, in the system's own unit; only ever compared.
+    pub start: u64,
+}
+
+/// Where a process stands among the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) id: ProcessId,
+    pub(crate) parent: i32,
+    pub(crate) group: i32,
+    pub(crate) session: i32,
+    /// It has ended and holds nothing; only its parent has not asked yet.
+    pub(crate) is_zombie: bool,
+}
+
+/// What the whole machine says of its memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Gauges {
+    pub(crate) swap_used: Option<Bytes>,
+    pub(crate) swap_total: Option<Bytes>,
+    pub(crate) level: Option<Percent>,
+}
+
+/// Whether one `NAME=value` of an environment is the job marker and lists `token`. A guard inside
+/// a guard appends its own token, so the value is a list.
+pub(crate) fn marks_job(assignment: &[u8], token: &str) -> bool {
+    assignment
+        .strip_prefix(crate::job::JOB_ENV.as_bytes())
+        .and_then(|rest| rest.strip_prefix(b"="))
+        .is_some_and(|list| list.split(|b| *b == b':').any(|one| one == token.as_bytes()))
+}

@@ -1,0 +1,145 @@
+//! What Linux and macOS share: the clock, sessions, signals, waiting for a child.
+
+use std::io::{self, PipeReader, PipeWriter};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+/// The clock that jobs stamp their events with. It stops while the machine sleeps, so a night
+/// with the lid closed is no 8-hour streak of low memory.
+#[cfg(target_os = "macos")]
+const CLOCK: libc::clockid_t = libc::CLOCK_UPTIME_RAW;
+#[cfg(not(target_os = "macos"))]
+const CLOCK: libc::clockid_t = libc::CLOCK_MONOTONIC;
+
+/// Time on that clock.
+#[expect(unsafe_code, reason = "std's Instant does not show its clock's value")]
+pub(crate) fn now() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid place for one timespec.
+    unsafe { libc::clock_gettime(CLOCK, &raw mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Makes the command the leader of its own session and process group. Ctrl-C in the terminal
+/// then reaches the guard alone, which stops the job in order.
+#[expect(unsafe_code, reason = "std has process groups but no sessions")]
+pub(crate) fn lead_session(command: &mut Command) {
+    // SAFETY: setsid is async-signal-safe, and the closure touches no memory of the parent.
+    unsafe {
+        command.pre_exec(
+            || {
+                if libc::setsid() < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+            },
+        );
+    }
+}
+
+/// Replaces this process by the command; returns only if that fails.
+pub(crate) fn become_program(command: &mut Command) -> io::Error {
+    command.exec()
+}
+
+/// The process group of the caller, which is never signalled.
+#[expect(unsafe_code, reason = "no call of std tells the group")]
+fn own_group() -> i32 {
+    // SAFETY: getpgrp takes nothing and cannot fail.
+    unsafe { libc::getpgrp() }
+}
+
+/// Sends `signal` to one process. Whoever calls has just checked whose number it is.
+pub(crate) fn signal_one(pid: i32, signal: i32) -> io::Result<()> {
+    debug_assert!(pid > 1, "0, 1 and negative numbers mean more than one process");
+    kill(pid, signal)
+}
+
+/// Sends `signal` to a whole group, never to the caller's own.
+pub(crate) fn signal_group(group: i32, signal: i32) -> io::Result<()> {
+    if group <= 1 || group == own_group() {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    kill(-group, signal)
+}
+
+#[expect(unsafe_code, reason = "std can only kill its own children, with SIGKILL")]
+fn kill(target: i32, signal: i32) -> io::Result<()> {
+    // SAFETY: kill takes two numbers and touches no memory.
+    if unsafe { libc::kill(target, signal) } == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Blocks until the child has ended, without reaping it: until the guard does, nobody else can
+/// get the child's number or its group's.
+#[expect(unsafe_code, reason = "std's wait reaps")]
+pub(crate) fn wait_for_exit(pid: i32) {
+    loop {
+        let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::uninit();
+        let flags = libc::WEXITED | libc::WNOWAIT;
+        // SAFETY: `info` is a valid place for one siginfo_t, and it is never read.
+        let code = unsafe { libc::waitid(libc::P_PID, pid as u32, info.as_mut_ptr(), flags) };
+        if code == 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return;
+        }
+    }
+}
+
+/// Where the handler writes; -1 while nobody listens.
+static PIPE: AtomicI32 = AtomicI32::new(-1);
+
+/// While it lives, the given signals arrive as bytes in a pipe instead of ending this process.
+/// One that was ignored at the start, as `nohup` does, stays ignored. One at a time per process.
+#[derive(Debug)]
+pub(crate) struct SignalPipe {
+    caught: Vec<i32>,
+    _writer: PipeWriter,
+}
+
+impl SignalPipe {
+    pub(crate) fn open(signals: &[i32]) -> io::Result<(Self, PipeReader)> {
+        let (reader, writer) = io::pipe()?;
+        PIPE.store(writer.as_raw_fd(), Ordering::SeqCst);
+        let caught = signals.iter().copied().filter(|signal| catch(*signal)).collect();
+        Ok((Self { caught, _writer: writer }, reader))
+    }
+}
+
+impl Drop for SignalPipe {
+    #[expect(unsafe_code, reason = "std does not handle signals")]
+    fn drop(&mut self) {
+        for signal in &self.caught {
+            // SAFETY: SIG_DFL is a valid disposition for each signal that `catch` accepted.
+            unsafe { libc::signal(*signal, libc::SIG_DFL) };
+        }
+        PIPE.store(-1, Ordering::SeqCst);
+    }
+}
+
+extern "C" fn on_signal(signal: i32) {
+    let pipe = PIPE.load(Ordering::SeqCst);
+    let byte = signal as u8;
+    #[expect(unsafe_code, reason = "only async-signal-safe calls are allowed in a handler")]
+    // SAFETY: write is async-signal-safe, and `byte` lives for the call. A closed pipe only fails.
+    unsafe {
+        libc::write(pipe, (&raw const byte).cast(), 1)
+    };
+}
+
+#[expect(unsafe_code, reason = "std does not handle signals")]
+fn catch(signal: i32) -> bool {
+    // SAFETY: all-zero is a valid sigaction: the default disposition, no flags, no mask.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: `action` is a valid place for the old disposition; nothing is changed.
+    unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) };
+    if action.sa_sigaction == libc::SIG_IGN {
+        return false;
+    }
+    action.sa_sigaction = on_signal as extern "C" fn(i32) as usize;
+    action.sa_flags = libc::SA_RESTART;
+    // SAFETY: `action` holds a handler of the right type that makes async-signal-safe calls only.
+    unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) == 0 }
+}

@@ -1,0 +1,141 @@
+//! Reads a job's event file as it grows. A job may write anything into it: what is no event is
+//! counted and left out, and nothing it writes can stop the guard or fill its memory.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+
+use stageload_core::Event;
+
+/// The most that is read at one look; the rest waits for the next.
+const PER_LOOK: u64 = 1 << 20;
+/// A line longer than this is no event.
+const LONGEST_LINE: usize = 64 << 10;
+
+/// The growing end of one event file.
+#[derive(Debug)]
+pub(crate) struct Tail {
+    file: File,
+    offset: u64,
+    partial: Vec<u8>,
+    /// Lines that were no events.
+    pub(crate) bad_lines: u64,
+}
+
+impl Tail {
+    pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
+        Ok(Self { file: File::open(path)?, offset: 0, partial: Vec::new(), bad_lines: 0 })
+    }
+
+    /// The events whose lines were completed since the last call, and whether there is more.
+    pub(crate) fn read(&mut self) -> (Vec<Event>, bool) {
+        let mut fresh = Vec::new();
+        let more = self.fill(&mut fresh).unwrap_or(false);
+        self.partial.extend_from_slice(&fresh);
+        let complete = self.partial.iter().rposition(|b| *b == b'\n').map_or(0, |end| end + 1);
+        let rest = self.partial.split_off(complete);
+        let lines = std::mem::replace(&mut self.partial, rest);
+        let events = lines.split(|b| *b == b'\n').filter_map(|line| self.event(line)).collect();
+        if self.partial.len() > LONGEST_LINE {
+            self.partial.clear();
+            self.bad_lines += 1;
+        }
+        (events, more)
+    }
+
+    /// The last line of a job that is gone, complete or not.
+    pub(crate) fn finish(&mut self) -> Option<Event> {
+        let line = std::mem::take(&mut self.partial);
+        self.event(&line)
+    }
+
+    fn fill(&mut self, fresh: &mut Vec<u8>) -> std::io::Result<bool> {
+        let length = self.file.metadata()?.len();
+        if length < self.offset {
+            // The job wrote with `>` where it should append.
+            self.offset = 0;
+            self.partial.clear();
+        }
+        if length == self.offset {
+            return Ok(false);
+        }
+        self.file.seek(SeekFrom::Start(self.offset))?;
+        self.offset += (&self.file).take(PER_LOOK).read_to_end(fresh)? as u64;
+        Ok(self.offset < length)
+    }
+
+    fn event(&mut self, line: &[u8]) -> Option<Event> {
+        if line.trim_ascii().is_empty() {
+            return None;
+        }
+        let event = serde_json::from_slice(line).ok();
+        self.bad_lines += u64::from(event.is_none());
+        event
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn tail() -> (tempfile::NamedTempFile, Tail) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let tail = Tail::open(file.path()).unwrap();
+        (file, tail)
+    }
+
+    fn stages(events: &[Event]) -> Vec<&str> {
+        events.iter().filter_map(|e| e.stage.as_deref()).collect()
+    }
+
+    #[test]
+    fn a_line_counts_once_it_is_complete() {
+        let (mut file, mut tail) = tail();
+        write!(file, "{{\"kind\":\"stage\",\"sta").unwrap();
+        assert_eq!(tail.read().0, []);
+        writeln!(file, "ge\":\"a\"}}").unwrap();
+        assert_eq!(stages(&tail.read().0), ["a"]);
+        assert_eq!(tail.read(), (vec![], false));
+    }
+
+    #[test]
+    fn what_is_no_event_is_left_out_and_counted() {
+        let (mut file, mut tail) = tail();
+        file.write_all(
+            b"hello\n\xff\xfe\n\n{\"kind\":\"dance\"}\n{\"kind\":\"stage\",\"stage\":\"b\"}\n",
+        )
+        .unwrap();
+        assert_eq!(stages(&tail.read().0), ["b"]);
+        assert_eq!(tail.bad_lines, 3);
+    }
+
+    #[test]
+    fn an_endless_line_does_not_fill_the_memory() {
+        let (mut file, mut tail) = tail();
+        file.write_all(&vec![b'x'; 3 << 20]).unwrap();
+        assert!(tail.read().1);
+        while tail.read().1 {}
+        assert!(tail.partial.len() <= LONGEST_LINE);
+        file.write_all(b"\n{\"kind\":\"mark\"}\n").unwrap();
+        assert_eq!(tail.read().0.len(), 1);
+    }
+
+    #[test]
+    fn a_file_that_starts_over_is_read_again() {
+        let (mut file, mut tail) = tail();
+        writeln!(file, "{{\"kind\":\"stage\",\"stage\":\"first\"}}").unwrap();
+        tail.read();
+        std::fs::write(file.path(), "{\"kind\":\"stage\",\"stage\":\"b\"}\n").unwrap();
+        assert_eq!(stages(&tail.read().0), ["b"]);
+    }
+
+    #[test]
+    fn the_last_line_of_a_dead_job_needs_no_end() {
+        let (mut file, mut tail) = tail();
+        write!(file, "{{\"kind\":\"mark\",\"note\":\"bye\"}}").unwrap();
+        tail.read();
+        assert_eq!(tail.finish().unwrap().note.as_deref(), Some("bye"));
+    }
+}

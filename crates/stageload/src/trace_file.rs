@@ -1,0 +1,142 @@
+//! Trace files: written by a thread of their own, so that a slow or full disk never holds up a
+//! look, and read back whole.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+use stageload_core::{Record, read_trace};
+
+use crate::Error;
+
+/// Records that may wait for the disk: 100 s of looks.
+const QUEUE: usize = 1000;
+/// How long the end of a run waits for the disk.
+const LAST_WRITES: Duration = Duration::from_secs(5);
+
+/// The records of a trace file.
+pub fn load_trace(path: &Path) -> Result<Vec<Record>, Error> {
+    let raw =
+        fs::read(path).map_err(|source| Error::Unreadable { path: path.to_owned(), source })?;
+    // A killed writer can leave half a character.
+    read_trace(&String::from_utf8_lossy(&raw))
+        .map_err(|source| Error::BadTrace { path: path.to_owned(), source })
+}
+
+/// Opens a file for output, its folder included.
+pub(crate) fn create(what: &'static str, path: &Path) -> Result<File, Error> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder
+        .map_or(Ok(()), fs::create_dir_all)
+        .and_then(|()| File::create(path))
+        .map_err(|source| Error::unwritable(what, path, source))
+}
+
+/// Writes one trace.
+#[derive(Debug)]
+pub(crate) struct TraceWriter {
+    path: PathBuf,
+    records: SyncSender<Record>,
+    failed: Receiver<io::Error>,
+    dropped: u64,
+}
+
+impl TraceWriter {
+    /// Creates the file now, so that a bad path is refused before anything starts.
+    pub(crate) fn create(path: &Path) -> Result<Self, Error> {
+        let file = create("trace", path)?;
+        let (records, queue) = sync_channel(QUEUE);
+        let (report, failed) = sync_channel(1);
+        std::thread::Builder::new()
+            .name("stageload-trace".into())
+            .spawn(move || {
+                if let Err(error) = write_all(file, &queue) {
+                    // The receiver is gone only if nobody wants to know.
+                    report.send(error).ok();
+                }
+            })
+            .map_err(|source| Error::System { doing: "start the trace's thread", source })?;
+        Ok(Self { path: path.to_owned(), records, failed, dropped: 0 })
+    }
+
+    /// Hands a record over; drops and counts it where the disk is too slow or has failed.
+    pub(crate) fn write(&mut self, record: Record) {
+        self.dropped += u64::from(self.records.try_send(record).is_err());
+    }
+
+    /// Says once what went wrong since the last call.
+    pub(crate) fn complaint(&self) -> Option<String> {
+        let error = self.failed.try_recv().ok()?;
+        Some(self.words(&error))
+    }
+
+    /// Waits for the last writes and says what went wrong.
+    pub(crate) fn finish(self) -> Option<String> {
+        let path = self.path.display().to_string();
+        let Self { records, failed, dropped, .. } = self;
+        drop(records);
+        match failed.recv_timeout(LAST_WRITES) {
+            Ok(error) => Some(trouble(&path, &error)),
+            // The thread has ended; whether it lost something before is in `dropped`.
+            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) if dropped == 0 => None,
+            Err(_) => Some(format!("the trace {path} lacks {dropped} records")),
+        }
+    }
+
+    fn words(&self, error: &io::Error) -> String {
+        trouble(&self.path.display().to_string(), error)
+    }
+}
+
+fn trouble(path: &str, error: &io::Error) -> String {
+    format!("cannot write the trace {path}: {error}; the command stays guarded without it")
+}
+
+fn write_all(mut file: File, queue: &Receiver<Record>) -> io::Result<()> {
+    for record in queue {
+        let mut line = serde_json::to_vec(&record)?;
+        line.push(b'\n');
+        file.write_all(&line)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use stageload_core::{End, Reading};
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new/folder/trace.jsonl");
+        let mut writer = TraceWriter::create(&path).unwrap();
+        let records = [
+            Record::Sample(Reading::default()),
+            Record::End(End { exit: Some(0), ..End::default() }),
+        ];
+        for record in records.clone() {
+            writer.write(record);
+        }
+        assert_eq!(writer.finish(), None);
+        assert_eq!(load_trace(&path).unwrap(), records);
+    }
+
+    #[test]
+    fn a_bad_path_is_refused_at_once() {
+        let error = TraceWriter::create(Path::new("/proc/no/such/trace.jsonl")).unwrap_err();
+        assert!(error.to_string().starts_with("cannot write the trace /proc/no/such/trace.jsonl:"));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_is_a_complaint_and_no_more() {
+        let mut writer = TraceWriter::create(Path::new("/dev/full")).unwrap();
+        writer.write(Record::Sample(Reading::default()));
+        let complaint = writer.finish().unwrap();
+        assert!(complaint.contains("/dev/full") && complaint.contains("stays guarded"));
+    }
+}
