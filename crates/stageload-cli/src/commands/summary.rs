@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args) -> Result<i32, Failure> {
     if let Some(path) = &args.plot {
         write_chart(path, &traces)?;
     }
-    if args.json {
+    if args.json && !args.table {
         output::out(&json(&summaries));
     } else {
         let titled = traces.iter().map(|(name, _)| name.as_str()).zip(&summaries);

@@ -1,0 +1,97 @@
+//! The job that most tests guard. It is this test binary itself, started again to run the one
+//! ignored test below with a script in `$HOG`: one step a word, `name` or `name:value`.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const SCRIPT: &str = "HOG";
+const MIB: usize = 1 << 20;
+
+/// The command line that runs a script; `with_script` sets the script.
+pub(crate) fn hog() -> Vec<String> {
+    let own = std::env::current_exe().unwrap().to_str().unwrap().to_owned();
+    let flags = ["--ignored", "--exact", "hog::works_through_its_script", "--nocapture"];
+    std::iter::once(own).chain(flags.map(str::to_owned)).collect()
+}
+
+/// A guard around a hog that works through `script`.
+pub(crate) fn guarded(flags: &[&str], script: &str) -> Command {
+    let mut command = crate::support::guard(flags);
+    command.arg("--").args(hog()).env(SCRIPT, script);
+    command
+}
+
+#[test]
+#[ignore = "not a test but the job that other tests guard"]
+fn works_through_its_script() {
+    let Ok(script) = std::env::var(SCRIPT) else { return };
+    let mut held = Vec::new();
+    for step in script.split_whitespace() {
+        let (name, value) = step.split_once(':').unwrap_or((step, ""));
+        perform(name, value, &mut held);
+    }
+}
+
+fn perform(name: &str, value: &str, held: &mut Vec<Vec<u8>>) {
+    match name {
+        "stage" => say(&format!(r#"{{"kind":"stage","stage":"{value}"}}"#)),
+        "grow" => grow(value.parse().unwrap(), held),
+        "sleep" => std::thread::sleep(Duration::from_millis(value.parse().unwrap())),
+        "pid" => std::fs::write(value, std::process::id().to_string()).unwrap(),
+        "ignore-term" => set_term_ignored(),
+        "freeze" => freeze(),
+        // The rest of a script for others is written with `,` and `=` for ` ` and `:`.
+        "child" => start(value, false),
+        "escape" => start(value, true),
+        "exit" => std::process::exit(value.parse().unwrap()),
+        other => panic!("no such step: {other}"),
+    }
+}
+
+fn say(line: &str) {
+    let path = std::env::var_os("STAGELOAD_EVENTS").unwrap();
+    let mut file = OpenOptions::new().append(true).open(path).unwrap();
+    writeln!(file, "{line}").unwrap();
+}
+
+/// 5 MB each 25 ms, written so that the pages are real and differ.
+fn grow(mib: usize, held: &mut Vec<Vec<u8>>) {
+    for i in 0..mib.div_ceil(5) {
+        let block = (0..5 * MIB).map(|at| (at / 64 + i) as u8).collect();
+        held.push(block);
+        std::thread::sleep(Duration::from_millis(25));
+    }
+}
+
+#[expect(unsafe_code, reason = "a child in a session of its own")]
+fn start(script: &str, own_session: bool) {
+    let script = script.replace(',', " ").replace('=', ":");
+    let words = hog();
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).env(SCRIPT, script).stdin(Stdio::null()).stdout(Stdio::null());
+    if own_session {
+        // SAFETY: setsid is async-signal-safe, and nothing else happens in the closure.
+        unsafe {
+            command.pre_exec(|| {
+                libc::setsid();
+                Ok(())
+            });
+        }
+    }
+    command.spawn().unwrap();
+}
+
+#[expect(unsafe_code, reason = "std does not handle signals")]
+fn set_term_ignored() {
+    // SAFETY: SIG_IGN is a valid disposition for SIGTERM.
+    unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+}
+
+#[expect(unsafe_code, reason = "std sends no signals")]
+fn freeze() {
+    // SAFETY: raise takes a number and touches no memory.
+    unsafe { libc::raise(libc::SIGSTOP) };
+}
