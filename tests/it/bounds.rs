@@ -44,8 +44,8 @@ fn an_orphan_of_a_double_fork_is_counted_and_stopped() {
     // The middle process ends at once, long before a look could see it.
     let folder = Folder::new();
     let pid = folder.file("pid");
-    let inner = format!("(setsid \"$@\" & ) ; sleep 60");
-    let mut command = guard(&["--limit", "100M", "--", "sh", "-c", &inner, "sh"]);
+    let inner = "(setsid \"$@\" & ) ; sleep 60";
+    let mut command = guard(&["--limit", "100M", "--", "sh", "-c", inner, "sh"]);
     let script = format!("pid:{} grow:800 sleep:60000", pid.display());
     let stopped = finish(command.args(hog()).env("HOG", script));
     assert_eq!(stopped.code, Some(3), "{stopped:?}");

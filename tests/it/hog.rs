@@ -81,7 +81,9 @@ fn start(script: &str, own_session: bool) {
             });
         }
     }
-    command.spawn().unwrap();
+    let child = command.spawn().unwrap();
+    // Reaped by nobody: the hog ends with its children still running, as careless jobs do.
+    std::mem::forget(child);
 }
 
 #[expect(unsafe_code, reason = "std does not handle signals")]

@@ -7,6 +7,7 @@
 //! * `mesh`: the mesh command around a worker
 //! * `hog`: the job that most tests guard; `support`: what the tests share
 #![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod bounds;
 mod ending;

@@ -158,7 +158,7 @@ impl Window<'_> {
     fn swap_delta(&self, samples: &[Reading]) -> Option<i64> {
         let known = |s: &&Reading| s.swap_used.is_some();
         let inside = || samples.iter().filter(|s| self.holds(s.t)).filter(known);
-        let before = samples.iter().filter(|s| s.t < self.start).filter(known).next_back();
+        let before = samples.iter().filter(|s| s.t < self.start).rfind(known);
         let first = before.or_else(|| inside().next())?.swap_used?;
         let last = inside().next_back()?.swap_used?;
         Some((last - first) as i64)

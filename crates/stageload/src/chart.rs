@@ -137,39 +137,13 @@ impl<'a> Panel<'a> {
                  fill=\"{fill}\"/>",
                 x1 - x0
             );
-            self.draw_stage_name(svg, stage, (x0, x1), &mut free_from);
+            draw_stage_name(svg, stage, (x0, x1), &mut free_from);
         }
     }
 
     fn span(&self, stage: &StageUse, axes: Axes) -> (f64, f64) {
         let start = stage.start - self.begins();
         (axes.x(start), axes.x(start + stage.seconds))
-    }
-
-    /// Above its band, in whichever of two rows has room; a name that fits in neither is only in
-    /// the tooltip, as every name is.
-    fn draw_stage_name(
-        &self,
-        svg: &mut String,
-        stage: &StageUse,
-        (x0, x1): (f64, f64),
-        free_from: &mut [f64; 2],
-    ) {
-        let name = escaped(&stage.stage);
-        let width = 7.4 * stage.stage.chars().count() as f64;
-        let x = (f64::midpoint(x0, x1) - width / 2.0).clamp(LEFT, WIDTH - RIGHT - width.min(200.0));
-        let peak = stage.peak_footprint.map_or_else(String::new, |peak| format!(", peak {peak}"));
-        let _ = writeln!(
-            svg,
-            "<rect x=\"{x0:.1}\" y=\"{ABOVE}\" width=\"{:.1}\" height=\"{PLOT_HEIGHT}\" \
-             fill-opacity=\"0\"><title>{name}: {:.1} s{peak}</title></rect>",
-            x1 - x0,
-            stage.seconds
-        );
-        let Some(row) = free_from.iter().position(|free| *free <= x) else { return };
-        free_from[row] = x + width + 10.0;
-        let y = ABOVE - 8.0 - 15.0 * row as f64;
-        let _ = writeln!(svg, "<text class=\"stage\" x=\"{x:.1}\" y=\"{y}\">{name}</text>");
     }
 
     fn draw_footprint(&self, svg: &mut String, axes: Axes) {
@@ -245,6 +219,31 @@ impl<'a> Panel<'a> {
             dash + 33.0
         );
     }
+}
+
+/// Above its band, in whichever of two rows has room; a name that fits in neither is only in
+/// the tooltip, as every name is.
+fn draw_stage_name(
+    svg: &mut String,
+    stage: &StageUse,
+    (x0, x1): (f64, f64),
+    free_from: &mut [f64; 2],
+) {
+    let name = escaped(&stage.stage);
+    let width = 7.4 * stage.stage.chars().count() as f64;
+    let x = (f64::midpoint(x0, x1) - width / 2.0).clamp(LEFT, WIDTH - RIGHT - width.min(200.0));
+    let peak = stage.peak_footprint.map_or_else(String::new, |peak| format!(", peak {peak}"));
+    let _ = writeln!(
+        svg,
+        "<rect x=\"{x0:.1}\" y=\"{ABOVE}\" width=\"{:.1}\" height=\"{PLOT_HEIGHT}\" \
+         fill-opacity=\"0\"><title>{name}: {:.1} s{peak}</title></rect>",
+        x1 - x0,
+        stage.seconds
+    );
+    let Some(row) = free_from.iter().position(|free| *free <= x) else { return };
+    free_from[row] = x + width + 10.0;
+    let y = ABOVE - 8.0 - 15.0 * row as f64;
+    let _ = writeln!(svg, "<text class=\"stage\" x=\"{x:.1}\" y=\"{y}\">{name}</text>");
 }
 
 fn draw_grid(svg: &mut String, axes: Axes) {

@@ -27,14 +27,16 @@ pub(crate) fn wait_for_room(
         let now = sys::now();
         match room.observe(&reading(machine), busy_commands(machine, &job.busy), now) {
             Entry::Ready => return Ok(()),
-            Entry::TimedOut(wants) => return Err(no_room(now - began, wants, observer)),
+            Entry::TimedOut(wants) => {
+                return Err(no_room(now.saturating_sub(began), wants, observer));
+            }
             Entry::Wait(wants) if is_news(&told, &wants) => {
                 observer.notice(&Notice::Waiting(wants.clone()));
                 told = wants;
             }
             Entry::Wait(_) => {}
         }
-        let left = job.room.start_timeout.saturating_sub(sys::now() - began);
+        let left = job.room.start_timeout.saturating_sub(sys::now().saturating_sub(began));
         if let Some(Wake::Signal(signal)) = wakes.wait(job.poll.max(SLOWEST).min(left)) {
             observer.notice(&Notice::EndedBeforeStart { signal });
             return Err(Outcome::Interrupted(signal));

@@ -189,7 +189,9 @@ pub(crate) fn ancestors(machine: &Machine, pid: i32) -> BTreeSet<i32> {
     chain
 }
 
-#[cfg(all(test, target_os = "linux"))]
+// On a written `/proc`, so only where there is one.
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use std::fs;
     use std::path::Path;

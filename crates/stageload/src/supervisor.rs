@@ -4,7 +4,7 @@
 //! `stopping.rs`, members found by `meter.rs`.
 
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub fn run(job: &Job, observer: &mut dyn Observer) -> Result<Outcome, Error> {
     create("event file", &events)?;
     let machine = Machine::here();
     let outcome = match gate::wait_for_room(job, &machine, &wakes, observer) {
-        Ok(()) => start(job, machine, &wakes, trace, events, observer)?,
+        Ok(()) => start(job, machine, &wakes, trace, &events, observer)?,
         Err(outcome) => outcome,
     };
     write_reason(job, &outcome, observer);
@@ -57,17 +57,17 @@ fn start(
     machine: Machine,
     wakes: &Wakes,
     trace: Option<TraceWriter>,
-    events: PathBuf,
+    events: &Path,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, Error> {
-    let tail = Tail::open(&events)
+    let tail = Tail::open(events)
         .map_err(|source| Error::System { doing: "read the job's events", source })?;
     let baseline = machine.gauges().swap_used;
     observer.notice(&starting(job, baseline));
     let token = token();
     // Before the job can say anything, so that no event of it lies before the trace.
     let began = sys::now();
-    let child = match command(job, &events, &token).spawn() {
+    let child = match command(job, events, &token).spawn() {
         Ok(child) => child,
         Err(error) => {
             let why = format!("{}: {error}", job.command[0].display());
@@ -91,7 +91,7 @@ fn start(
     };
     run.record(Record::Start(meta(job)));
     wakes.watch_child(pid)?;
-    Ok(run.to_the_end())
+    Ok(run.guard_to_the_end())
 }
 
 fn starting(job: &Job, baseline: Option<Bytes>) -> Notice {
@@ -120,7 +120,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn to_the_end(mut self) -> Outcome {
+    fn guard_to_the_end(&mut self) -> Outcome {
         let outcome = self.watch();
         self.hear();
         if let Some(event) = self.tail.finish() {
@@ -191,9 +191,7 @@ impl Run<'_> {
     /// None if the job ended by itself before it could be stopped.
     fn stop_for(&mut self, reason: Reason) -> Option<Stop> {
         let t = self.since_start(sys::now());
-        if self.meter.members().next().is_none() {
-            return None;
-        }
+        self.meter.members().next()?;
         let (stopping, stuck) = self.stop(&reason.to_string());
         let survivors = if stuck { self.meter.members().collect() } else { Vec::new() };
         Some(Stop { reason, t, signalled: stopping.signalled(), survivors })
@@ -303,7 +301,7 @@ fn rounded(seconds: f64) -> f64 {
     (seconds * 1000.0).round() / 1000.0
 }
 
-fn command(job: &Job, events: &std::path::Path, token: &str) -> Command {
+fn command(job: &Job, events: &Path, token: &str) -> Command {
     let mut command = Command::new(&job.command[0]);
     command.args(&job.command[1..]).env(EVENTS_ENV, events);
     // A guard inside a guard adds its token, so that the outer one still finds the job.

@@ -1,7 +1,7 @@
 //! What ends the wait for the next look early: the job's end, or a signal to the guard.
 
 use std::io::Read;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use crate::Error;
@@ -57,10 +57,7 @@ impl Wakes {
 
     /// The next wake within `time`, or None.
     pub(crate) fn wait(&self, time: Duration) -> Option<Wake> {
-        match self.receiver.recv_timeout(time) {
-            Ok(wake) => Some(wake),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        self.receiver.recv_timeout(time).ok()
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -116,7 +117,7 @@ fn show(out: &Path, trace: &Path) -> Result<(), Failure> {
     let preview = out.with_extension("preview.png");
     let files = [("mesh", out), ("preview", &preview), ("trace", trace), ("chart", &chart)];
     for (what, path) in files.into_iter().filter(|(_, path)| path.exists()) {
-        text += &format!("{what:<8} {}{}\n", path.display(), size_of(path));
+        let _ = writeln!(text, "{what:<8} {}{}", path.display(), size_of(path));
     }
     output::out(&text);
     Ok(())

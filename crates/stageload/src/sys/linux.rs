@@ -1,6 +1,6 @@
 //! Linux: everything comes from `/proc`, under a root that tests can fake.
 //!
-//! The footprint is RssAnon + RssShmem + VmSwap of `status`, which costs 9 to 16 µs at any size.
+//! The footprint is `RssAnon` + `RssShmem` + `VmSwap` of `status`, which costs 9 to 16 µs at any size.
 //! The exact share of pages that several processes hold together costs 23 ms per GB (measured at
 //! 1, 4 and 10 GB), so `proportional` is only asked before a job is stopped.
 //! Not here: cgroups, pressure stalls and GPU memory outside the process (GTT).
