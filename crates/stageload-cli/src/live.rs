@@ -9,6 +9,8 @@ use crate::output;
 /// Terminals are at least this wide; a longer line would wrap and leave its start behind.
 const WIDTH: usize = 79;
 const BAR: usize = 10;
+/// Bad input is refused within this many seconds.
+const QUICK: f64 = 0.5;
 const GIB: f64 = (1u64 << 30) as f64;
 
 /// Shows a job to a person.
@@ -72,7 +74,9 @@ impl Observer for Live {
         self.baseline = self.baseline.or(reading.swap_used);
         self.stage.peak = self.stage.peak.max(reading.footprint);
         let text = line(&self.stage.name, reading, self.baseline, self.limit);
-        if self.is_terminal && text != self.shown {
+        // A job that fails at once gets to say why on a clean line.
+        let is_early = self.shown.is_empty() && self.stage.since == 0.0 && reading.t < QUICK;
+        if self.is_terminal && !is_early && text != self.shown {
             output::live(&text);
             self.shown = text;
         }

@@ -139,7 +139,7 @@ impl Guard {
 
     /// Takes in what the job says of itself, so that a reason can name the stage.
     pub fn hear(&mut self, event: &Event) {
-        if event.kind == EventKind::Stage {
+        if event.kind == EventKind::Stage && event.stage.is_some() {
             self.stage.clone_from(&event.stage);
         }
     }
