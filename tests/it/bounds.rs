@@ -80,6 +80,14 @@ fn a_job_that_grows_on_through_its_grace_is_killed_at_once() {
 }
 
 #[test]
+fn a_flood_of_events_does_not_keep_the_guard_from_looking() {
+    let flood = r#"while :; do echo '{"kind":"mark"}'; done >> "$STAGELOAD_EVENTS" & exec "$@""#;
+    let mut command = guard(&["--limit", "100M", "--trace", "/dev/null", "--", "sh", "-c", flood]);
+    let stopped = finish(command.arg("sh").args(hog()).env("HOG", "grow:800 sleep:60000"));
+    assert_eq!(stopped.code, Some(3), "{stopped:?}");
+}
+
+#[test]
 fn a_frozen_job_is_stopped_too() {
     let stopped = finish(&mut guarded(&["--limit", "60M"], "grow:100 freeze sleep:60000"));
     assert_eq!(stopped.code, Some(3), "{stopped:?}");

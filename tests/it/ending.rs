@@ -52,6 +52,20 @@ fn ctrl_c_stops_the_job_in_order_before_the_guard_ends() {
 }
 
 #[test]
+fn a_signal_while_waiting_for_room_ends_the_wait() {
+    let folder = Folder::new();
+    let err = folder.file("err");
+    let mut command = crate::support::stageload();
+    command.args(["guard", "--wait-free", "100", "--", "true"]);
+    let child = command.stderr(std::fs::File::create(&err).unwrap()).spawn().unwrap();
+    let read = || std::fs::read_to_string(&err).unwrap();
+    assert!(eventually(|| read().contains("waiting").then_some(())).is_some());
+    send(child.id() as i32, libc::SIGTERM);
+    assert_eq!(wait(child), Some(128 + 15));
+    assert!(read().contains("got SIGTERM before starting the command"), "{}", read());
+}
+
+#[test]
 fn a_second_signal_ends_the_grace() {
     let folder = Folder::new();
     let (pid, err) = (folder.file("pid"), folder.file("err"));

@@ -48,8 +48,26 @@ fn a_mesh_comes_with_its_trace_its_chart_and_a_table() {
 #[test]
 fn the_workers_exit_code_passes_through() {
     let folder = Folder::new();
-    let failed = finish(mesh(&folder, &["a.png", "-o", "x/../y.glb"]).env("WORKER_CODE", "65"));
+    let failed = finish(mesh(&folder, &["a.png", "-o", "y.glb"]).env("WORKER_CODE", "65"));
     assert_eq!(failed.code, Some(65), "{failed:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_mesh_on_a_full_disk_for_traces_is_still_a_mesh() {
+    let folder = Folder::new();
+    let done = run(&folder, &["a.png", "--trace", "/dev/full"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.err.contains("cannot write the trace /dev/full"), "{}", done.err);
+    assert!(folder.file("a.glb").exists());
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_left_to_the_worker_to_refuse() {
+    let folder = Folder::new();
+    let failed = finish(mesh(&folder, &["a.png", "-o", "no/a.glb"]).env("WORKER_CODE", "73"));
+    assert_eq!(failed.code, Some(73), "{failed:?}");
+    assert!(!folder.file("no").exists());
 }
 
 #[test]

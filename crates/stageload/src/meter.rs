@@ -31,6 +31,8 @@ pub(crate) struct Meter {
     never: BTreeSet<i32>,
     passes: u32,
     shared: Shared,
+    /// The system lists no processes at all, so that no members means nothing.
+    is_blind: bool,
 }
 
 /// What the plain sum counts more than once (pages shared since a fork, shared memory), and for
@@ -55,6 +57,7 @@ impl Meter {
             never,
             passes: 0,
             shared: Shared::default(),
+            is_blind: false,
         }
     }
 
@@ -84,6 +87,7 @@ impl Meter {
     /// Finds who has joined and who is gone.
     pub(crate) fn refresh(&mut self) {
         let pids = self.machine.pids();
+        self.is_blind = pids.is_empty();
         let alive: BTreeSet<i32> = pids.iter().copied().collect();
         self.strangers.retain(|pid, _| alive.contains(pid));
         if self.passes.is_multiple_of(RECHECK_EVERY) {
@@ -136,7 +140,7 @@ impl Meter {
         let machine = &self.machine;
         let held: Vec<Bytes> =
             self.members.keys().filter_map(|pid| machine.footprint(*pid)).collect();
-        if held.is_empty() && !self.members.is_empty() {
+        if self.is_blind || (held.is_empty() && !self.members.is_empty()) {
             return None;
         }
         let plain: Bytes = held.iter().copied().sum();
@@ -305,6 +309,14 @@ mod tests {
         proc.start(100, 50, 100, 1);
         fs::remove_file(proc.path().join("100/status")).unwrap();
         assert_eq!(proc.meter().look(0.0, None).footprint, None);
+    }
+
+    #[test]
+    fn a_machine_that_lists_no_processes_knows_no_footprint() {
+        let proc = Proc::new();
+        assert_eq!(proc.meter().look(0.0, None).footprint, None);
+        proc.start(7, 1, 7, 1);
+        assert_eq!(proc.meter().look(0.0, None).footprint, Some(Bytes::ZERO));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
@@ -18,11 +19,18 @@ const LAST_WRITES: Duration = Duration::from_secs(5);
 
 /// The records of a trace file.
 pub fn load_trace(path: &Path) -> Result<Vec<Record>, Error> {
-    let raw =
-        fs::read(path).map_err(|source| Error::Unreadable { path: path.to_owned(), source })?;
+    let raw = read(path).map_err(|source| Error::Unreadable { path: path.to_owned(), source })?;
     // A killed writer can leave half a character.
     read_trace(&String::from_utf8_lossy(&raw))
         .map_err(|source| Error::BadTrace { path: path.to_owned(), source })
+}
+
+/// A device such as `/dev/full` can be written as a trace but never ends when read.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    if fs::metadata(path)?.file_type().is_char_device() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a device, not a file"));
+    }
+    fs::read(path)
 }
 
 /// Opens a file for output, its folder included.

@@ -94,15 +94,18 @@ pub(crate) fn run(args: Args) -> Result<i32, Failure> {
 fn guarded(args: Args, command: Vec<OsString>, out: &Path) -> Result<i32, Failure> {
     let load = args.mesh.load.clone().unwrap_or_else(|| "staged".to_owned());
     let mut job = args.guard.job(command);
-    let trace = job.trace.get_or_insert_with(|| out.with_extension("trace.jsonl")).clone();
+    job.trace = job.trace.or_else(|| default_trace(out));
+    let trace = job.trace.clone();
     job.meta.insert("pipeline".into(), "mesh".into());
     job.meta.insert("mode".into(), load.into());
     job.meta.insert("image".into(), args.image.to_string_lossy().into());
     let mut live = Live::new(output::has_live_line(), job.policy.limit);
     let outcome = run_job(&job, &mut live)?;
     live.close();
-    if !matches!(outcome, Outcome::NoRoom(_) | Outcome::CannotStart(_)) {
-        show(out, &trace)?;
+    let has_run = !matches!(outcome, Outcome::NoRoom(_) | Outcome::CannotStart(_));
+    if let Some(Err(failure)) = trace.filter(|_| has_run).map(|trace| show(out, &trace)) {
+        // What cannot be shown does not undo what was made.
+        output::error(&failure.to_string());
     }
     Ok(outcome.exit_code())
 }
@@ -113,14 +116,14 @@ fn show(out: &Path, trace: &Path) -> Result<(), Failure> {
     let name = out.file_stem().unwrap_or(out.as_os_str()).to_string_lossy().into_owned();
     let chart = out.with_extension("memory.svg");
     let mut text = table(&name, &summarize(&records));
-    write_chart(&chart, &[(name, records)])?;
+    let drawn = write_chart(&chart, &[(name, records)]);
     let preview = out.with_extension("preview.png");
     let files = [("mesh", out), ("preview", &preview), ("trace", trace), ("chart", &chart)];
     for (what, path) in files.into_iter().filter(|(_, path)| path.exists()) {
         let _ = writeln!(text, "{what:<8} {}{}", path.display(), size_of(path));
     }
     output::out(&text);
-    Ok(())
+    drawn
 }
 
 fn size_of(path: &Path) -> String {
@@ -143,6 +146,13 @@ fn worker_command(worker: PathBuf, image: &Path, out: &Path, flags: &MeshFlags) 
         command.extend(value.into_iter().flat_map(|value| [flag.into(), value.into()]));
     }
     command
+}
+
+/// Beside the mesh. In a folder that is not there the worker refuses to put the mesh, so nothing
+/// may be put there before it is asked.
+fn default_trace(out: &Path) -> Option<PathBuf> {
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.is_none_or(Path::is_dir).then(|| out.with_extension("trace.jsonl"))
 }
 
 /// A path that no parser takes for a flag.
