@@ -66,15 +66,20 @@ apt_install() {
   # A developer's own packages are never removed to make room; a CI machine is nobody's own.
   local keep=(--no-remove); [ -z "${CI:-}" ] || keep=()
   say "installing by apt: $*"
+  # npm alone is hundreds of packages: what apt says is shown only if it fails.
+  local log; log=$(mktemp)
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends \
-    -o DPkg::Lock::Timeout=600 "${keep[@]}" "$@" ||
-    die "apt could not install: $*. If it would have to remove packages of yours, decide and run it by hand."
+    -o DPkg::Lock::Timeout=600 "${keep[@]}" "$@" > "$log" 2>&1 || {
+    tail -n 30 "$log" >&2
+    die "apt could not install: $*. If it would have to remove packages of yours, decide and run it by hand. Its whole output: $log"
+  }
+  rm -f "$log"
 }
 
 setup_debian() {
   local packages=() name updated=
   while IFS= read -r name; do packages+=("$name"); done < <(missing_packages)
-  refresh() { [ "$updated" ] || as_root apt-get update -q; updated=1; }
+  refresh() { [ "$updated" ] || as_root apt-get update -qq; updated=1; }
   if [ ${#packages[@]} -gt 0 ]; then
     refresh
     apt_install "${packages[@]}"
