@@ -57,11 +57,10 @@ fn say(line: &str) {
     writeln!(file, "{line}").unwrap();
 }
 
-/// 5 MB each 25 ms, written so that the pages are real and differ.
+/// 5 MB each 25 ms, written so that the pages are real.
 fn grow(mib: usize, held: &mut Vec<Vec<u8>>) {
     for i in 0..mib.div_ceil(5) {
-        let block = (0..5 * MIB).map(|at| (at / 64 + i) as u8).collect();
-        held.push(block);
+        held.push(vec![(i % 250) as u8 + 1; 5 * MIB]);
         std::thread::sleep(Duration::from_millis(25));
     }
 }

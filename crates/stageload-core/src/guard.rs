@@ -33,6 +33,16 @@ pub struct Policy {
     pub swap_limit: Option<Bytes>,
     /// The job is stopped when less than this stays available.
     pub kill_free: Percent,
+    /// The longest time between two looks. Looks further apart than a few of these (a sleeping
+    /// machine, a sensor that failed) are not looks in a row.
+    pub poll: Duration,
+}
+
+impl Policy {
+    /// Three looks may be late, and at least twice the seed's poll of 5 s is no gap.
+    fn gap(&self) -> Duration {
+        Duration::from_secs(10).max(self.poll.saturating_mul(3))
+    }
 }
 
 /// A rule that a reading broke, with every number the decision was made on.
@@ -157,7 +167,7 @@ impl Guard {
 
     fn over_limit(&mut self, footprint: Option<Bytes>, now: Duration) -> Option<Breach> {
         let (footprint, limit) = footprint.zip(self.policy.limit)?;
-        let streak = self.over.look(footprint > limit, now);
+        let streak = self.over.look(footprint > limit, now, self.policy.gap());
         let far_over = limit + Bytes(limit.0 / 100 * OVERSHOOT_PERCENT);
         let stop = streak.looks() >= 2 || footprint > far_over;
         stop.then_some(Breach::Limit { footprint, limit })
@@ -180,7 +190,7 @@ impl Guard {
 
     fn low_level(&mut self, level: Option<Percent>, now: Duration) -> Option<Breach> {
         let (level, floor) = (level?, self.policy.kill_free);
-        let streak = self.low.look(level < floor, now);
+        let streak = self.low.look(level < floor, now, self.policy.gap());
         let lasted = streak.lasted(now);
         let long = streak.looks() >= 2 && lasted >= LOW_FOR;
         let far_below = streak.looks() >= 2 && level.get() * FAR_BELOW < floor.get();
@@ -198,14 +208,10 @@ enum Streak {
 }
 
 impl Streak {
-    /// A gap this long between two looks (a sleeping machine, a sensor that failed) restarts the
-    /// row. Twice the seed's poll of 5 s, so that its pace still adds up.
-    const GAP: Duration = Duration::from_secs(10);
-
-    fn look(&mut self, broke: bool, now: Duration) -> Self {
+    fn look(&mut self, broke: bool, now: Duration, gap: Duration) -> Self {
         *self = match *self {
             _ if !broke => Self::Broken,
-            Self::Held { since, last, looks } if now.saturating_sub(last) <= Self::GAP => {
+            Self::Held { since, last, looks } if now.saturating_sub(last) <= gap => {
                 Self::Held { since, last: now, looks: looks.saturating_add(1) }
             }
             _ => Self::Held { since: now, last: now, looks: 1 },

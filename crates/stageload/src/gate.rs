@@ -37,7 +37,7 @@ pub(crate) fn wait_for_room(
             Entry::Wait(_) => {}
         }
         let left = job.room.start_timeout.saturating_sub(sys::now().saturating_sub(began));
-        if let Some(Wake::Signal(signal)) = wakes.wait(job.poll.max(SLOWEST).min(left)) {
+        if let Some(Wake::Signal(signal)) = wakes.wait(job.policy.poll.max(SLOWEST).min(left)) {
             observer.notice(&Notice::EndedBeforeStart { signal });
             return Err(Outcome::Interrupted(signal));
         }

@@ -25,8 +25,6 @@ pub struct Job {
     pub policy: Policy,
     /// It does not start while a process's command line matches one of these.
     pub busy: Vec<Regex>,
-    /// The longest time between two looks.
-    pub poll: Duration,
     /// How long a job that is being stopped may take to end by itself.
     pub grace: Duration,
     /// Where the trace goes.

@@ -2,7 +2,7 @@
 //!
 //! [`run`] takes a [`Job`] and an [`Observer`] and returns an [`Outcome`]. What is decided on the
 //! way (whether there is room, when to stop) is decided in `stageload_core`, which is re-exported
-//! as [`core`]. [`load_trace`] reads a trace back, [`chart`] draws it. Nothing here prints.
+//! as [`core`]. [`load_trace`] reads a trace back, [`chart()`] draws it. Nothing here prints.
 //!
 //! ```no_run
 //! use stageload::core::{Bytes, Percent, Policy, RoomPolicy};
@@ -24,9 +24,9 @@
 //!         swap_budget: budget,
 //!         swap_limit: None,
 //!         kill_free: Percent::new(10).unwrap_or_default(),
+//!         poll: Duration::from_millis(100),
 //!     },
 //!     busy: Vec::new(),
-//!     poll: Duration::from_millis(100),
 //!     grace: Duration::from_secs(5),
 //!     trace: Some("trace.jsonl".into()),
 //!     reason: None,

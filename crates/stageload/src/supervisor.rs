@@ -138,7 +138,7 @@ impl Run<'_> {
             {
                 return Outcome::Stopped(stop);
             }
-            match self.wakes.wait(self.job.poll) {
+            match self.wakes.wait(self.job.policy.poll) {
                 None => {}
                 Some(Wake::Ended) => return self.ended(),
                 Some(Wake::Signal(signal)) => {
@@ -321,7 +321,7 @@ fn meta(job: &Job) -> serde_json::Map<String, serde_json::Value> {
     let command: Vec<_> = job.command.iter().map(|word| word.to_string_lossy()).collect();
     let mut meta = serde_json::Map::new();
     meta.insert("utc".into(), utc::utc_date_time().into());
-    meta.insert("interval".into(), job.poll.as_secs_f64().into());
+    meta.insert("interval".into(), job.policy.poll.as_secs_f64().into());
     meta.insert("stageload".into(), env!("CARGO_PKG_VERSION").into());
     meta.insert("command".into(), command.into_iter().collect());
     if let Some(limit) = job.policy.limit {

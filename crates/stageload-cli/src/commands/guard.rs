@@ -15,12 +15,12 @@ use crate::output;
 /// room; 127 could not be started.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    #[command(flatten)]
-    guard: GuardFlags,
-
     /// When done, print the outcome as one line of JSON on stdout
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    guard: GuardFlags,
 
     /// The command, after --
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]

@@ -10,6 +10,7 @@ fn policy() -> Policy {
         swap_budget: Bytes::gib(8),
         swap_limit: None,
         kill_free: Percent::new(10).unwrap(),
+        poll: millis(100),
     }
 }
 
@@ -153,6 +154,13 @@ fn a_row_does_not_reach_over_a_gap() {
     let mut guard = Guard::new(policy(), None);
     guard.observe(&level(9), millis(0));
     assert_eq!(guard.observe(&level(9), millis(60_000)), Verdict::Continue);
+}
+
+#[test]
+fn a_guard_that_looks_seldom_still_sees_a_row() {
+    let mut guard = Guard::new(Policy { poll: millis(30_000), ..policy() }, None);
+    guard.observe(&level(9), millis(0));
+    assert!(matches!(guard.observe(&level(9), millis(30_000)), Verdict::Stop(_)));
 }
 
 fn any_reading() -> impl Strategy<Value = Reading> {
