@@ -1,4 +1,5 @@
-// What tch does not reach: the random generators' state, a storage's owners, the device cache.
+// What tch does not reach: the random generators' state, whether a storage is still owned, the
+// device cache.
 // A `tensor` is torch-sys' C_tensor*, which is an at::Tensor*. Nothing throws across the border.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
@@ -8,6 +9,7 @@
 #include <mutex>
 
 typedef at::Tensor *tensor;
+typedef c10::weak_intrusive_ptr<c10::StorageImpl> Watch;
 
 static at::Generator generator(bool mps) {
   return mps ? at::globalContext().defaultGenerator(at::Device(at::kMPS))
@@ -48,15 +50,19 @@ int64_t stageload_storage_nbytes(tensor t) {
   }
 }
 
-// How many tensors own the storage under `t`, -1 on failure.
-int64_t stageload_storage_owners(tensor t) {
+// A weak reference to the storage under `t`, or null; to be freed by stageload_watch_free.
+void *stageload_storage_watch(tensor t) {
   try {
-    // storage() returns a reference, so asking does not count itself.
-    return (int64_t)t->storage().use_count();
+    return new Watch(t->storage().getWeakStorageImpl());
   } catch (...) {
-    return -1;
+    return nullptr;
   }
 }
+
+// Whether any tensor still owns the watched storage.
+bool stageload_watch_alive(void *watch) { return !static_cast<Watch *>(watch)->expired(); }
+
+void stageload_watch_free(void *watch) { delete static_cast<Watch *>(watch); }
 
 // Identity of the storage under `t`; 0 when there is none.
 uintptr_t stageload_storage_id(tensor t) {

@@ -243,8 +243,8 @@ impl StagedModels {
         let Some(slot) = self.slots.get_mut(name) else { return };
         let Some(weights) = slot.weights.take() else { return };
         slot.released_at.clone_from(&self.current);
-        let (nbytes, kept) = (weights.nbytes(), weights.shared_nbytes());
-        drop(weights);
+        let nbytes = weights.nbytes();
+        let kept = weights.release();
         let mut event = Event::new(EventKind::Release);
         event.name = Some(name.into());
         event.nbytes = Some(nbytes);

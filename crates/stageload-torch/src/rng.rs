@@ -36,12 +36,19 @@ mod tests {
     use super::*;
     use tch::{Device, Kind};
 
+    /// The generator is the process's: tests that seed it take turns.
+    fn alone() -> std::sync::MutexGuard<'static, ()> {
+        static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+        TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
     fn draw() -> Vec<f32> {
         Vec::try_from(Tensor::randn([8], (Kind::Float, Device::Cpu))).unwrap()
     }
 
     #[test]
     fn drawing_inside_leaves_the_next_draw_outside_as_it_was() {
+        let _turn = alone();
         tch::manual_seed(7);
         let expected = (draw(), draw());
         tch::manual_seed(7);
@@ -52,6 +59,7 @@ mod tests {
 
     #[test]
     fn the_state_comes_back_after_a_panic() {
+        let _turn = alone();
         tch::manual_seed(7);
         let expected = draw();
         tch::manual_seed(7);

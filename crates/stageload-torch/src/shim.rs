@@ -1,6 +1,9 @@
 //! Safe faces of `shim.cpp` and of the allocator. The only unsafe code beside the clock.
 #![expect(unsafe_code, reason = "calls into libtorch that tch does not wrap")]
 
+use std::ffi::c_void;
+use std::ptr::NonNull;
+
 use tch::Tensor;
 use torch_sys::C_tensor;
 
@@ -8,7 +11,9 @@ unsafe extern "C" {
     fn stageload_rng_get(mps: bool) -> *mut C_tensor;
     fn stageload_rng_set(mps: bool, state: *mut C_tensor) -> i32;
     fn stageload_storage_nbytes(t: *mut C_tensor) -> i64;
-    fn stageload_storage_owners(t: *mut C_tensor) -> i64;
+    fn stageload_storage_watch(t: *mut C_tensor) -> *mut c_void;
+    fn stageload_watch_alive(watch: *mut c_void) -> bool;
+    fn stageload_watch_free(watch: *mut c_void);
     fn stageload_storage_id(t: *mut C_tensor) -> usize;
     fn stageload_mps_available() -> bool;
     fn stageload_mps_empty_cache() -> i32;
@@ -29,21 +34,42 @@ pub(crate) fn set_rng_state(mps: bool, state: &Tensor) -> bool {
     unsafe { stageload_rng_set(mps, state.as_ptr().cast_mut()) == 0 }
 }
 
-/// One tensor's storage: who it is, how large, and how many tensors own it.
+/// One tensor's storage: which it is, and how large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Storage {
     pub(crate) id: usize,
     pub(crate) nbytes: u64,
-    pub(crate) owners: u64,
 }
 
 pub(crate) fn storage(tensor: &Tensor) -> Storage {
     let t = tensor.as_ptr().cast_mut();
     // SAFETY: `tensor` is alive during the calls, which only read it.
-    let (id, nbytes, owners) = unsafe {
-        (stageload_storage_id(t), stageload_storage_nbytes(t), stageload_storage_owners(t))
-    };
-    Storage { id, nbytes: nbytes.max(0) as u64, owners: owners.max(0) as u64 }
+    let (id, nbytes) = unsafe { (stageload_storage_id(t), stageload_storage_nbytes(t)) };
+    Storage { id, nbytes: nbytes.max(0) as u64 }
+}
+
+/// Looks at a storage without owning it.
+#[derive(Debug)]
+pub(crate) struct Watch(NonNull<c_void>);
+
+impl Watch {
+    pub(crate) fn new(tensor: &Tensor) -> Option<Self> {
+        // SAFETY: `tensor` is alive during the call; what comes back is this Watch's alone.
+        NonNull::new(unsafe { stageload_storage_watch(tensor.as_ptr().cast_mut()) }).map(Self)
+    }
+
+    /// Whether any tensor still owns the storage.
+    pub(crate) fn is_alive(&self) -> bool {
+        // SAFETY: the pointer came from stageload_storage_watch and is freed only in drop.
+        unsafe { stageload_watch_alive(self.0.as_ptr()) }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        // SAFETY: as above, and nobody uses it after.
+        unsafe { stageload_watch_free(self.0.as_ptr()) }
+    }
 }
 
 /// Whether this libtorch can use a Metal device here.

@@ -6,7 +6,8 @@ use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use stageload_core::Bytes;
 use tch::{Device, Kind, Tensor};
 
-use crate::{Error, Result, shim};
+use crate::shim::{self, Storage, Watch};
+use crate::{Error, Result};
 
 /// Named tensors of one model, in float32 on one device.
 #[derive(Debug, Default)]
@@ -34,22 +35,25 @@ impl Weights {
 
     /// Bytes of storage under these tensors; a storage that two of them share counts once.
     pub fn nbytes(&self) -> Bytes {
-        Bytes(self.storages().map(|s| s.nbytes).sum())
+        Bytes(self.storages().map(|(_, storage)| storage.nbytes).sum())
     }
 
-    /// Bytes that dropping these weights would not free, because a tensor elsewhere still owns
-    /// their storage.
-    pub(crate) fn shared_nbytes(&self) -> Bytes {
-        let mut own = BTreeMap::<usize, u64>::new();
-        for tensor in self.0.values() {
-            *own.entry(shim::storage(tensor).id).or_default() += 1;
-        }
-        Bytes(self.storages().filter(|s| s.owners > own[&s.id]).map(|s| s.nbytes).sum())
+    /// Drops the weights and gives the bytes that stay, because a tensor cloned out of them still
+    /// owns their storage.
+    pub(crate) fn release(self) -> Bytes {
+        let watched: Vec<(Watch, u64)> = self
+            .storages()
+            .filter_map(|(tensor, storage)| Some((Watch::new(tensor)?, storage.nbytes)))
+            .collect();
+        drop(self);
+        Bytes(watched.iter().filter(|(watch, _)| watch.is_alive()).map(|(_, n)| n).sum())
     }
 
-    fn storages(&self) -> impl Iterator<Item = shim::Storage> {
+    /// Each storage once, with one tensor that owns it.
+    fn storages(&self) -> impl Iterator<Item = (&Tensor, Storage)> {
         let mut seen = BTreeSet::new();
-        self.0.values().map(shim::storage).filter(move |s| seen.insert(s.id))
+        let all = self.0.values().map(|tensor| (tensor, shim::storage(tensor)));
+        all.filter(move |(_, storage)| seen.insert(storage.id))
     }
 }
 
@@ -87,11 +91,12 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_another_tensor_owns_are_told_apart() {
+    fn a_release_tells_the_bytes_that_a_clone_keeps() {
         let (weights, whole) = shared_pair();
-        assert_eq!(weights.shared_nbytes(), Bytes(4096));
+        assert_eq!(weights.release(), Bytes(4096));
         drop(whole);
-        assert_eq!(weights.shared_nbytes(), Bytes::ZERO);
+        let (weights, _) = shared_pair();
+        assert_eq!(weights.release(), Bytes::ZERO);
     }
 
     #[test]
