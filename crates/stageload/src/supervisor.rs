@@ -126,6 +126,8 @@ impl Run<'_> {
         if let Some(event) = self.tail.finish() {
             self.take_in(event);
         }
+        // The last stage's window ends with the last look, so that one is always in the trace.
+        self.thinning.next_counts();
         self.look();
         self.finish(&outcome);
         outcome
