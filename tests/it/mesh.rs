@@ -37,7 +37,7 @@ fn a_mesh_comes_with_its_trace_its_chart_and_a_table() {
     assert_eq!(done.code, Some(0), "{done:?}");
     let arguments = fs::read_to_string(folder.file("chair.glb")).unwrap();
     assert_eq!(arguments, "pictures/chair.png --out chair.glb --grid 512 --seed 7\n");
-    for word in ["mask", "shape", "peak GB", "chair.glb", "chair.trace.jsonl", "chair.memory.svg"] {
+    for word in ["mask", "shape", "peak MB", "chair.glb", "chair.trace.jsonl", "chair.memory.svg"] {
         assert!(done.out.contains(word), "{word}: {}", done.out);
     }
     assert!(fs::read_to_string(folder.file("chair.memory.svg")).unwrap().starts_with("<svg"));
@@ -50,6 +50,8 @@ fn the_workers_exit_code_passes_through() {
     let folder = Folder::new();
     let failed = finish(mesh(&folder, &["a.png", "-o", "y.glb"]).env("WORKER_CODE", "65"));
     assert_eq!(failed.code, Some(65), "{failed:?}");
+    assert!(!failed.out.contains("seconds"), "a refusal is no run: {}", failed.out);
+    assert!(!folder.file("y.trace.jsonl").exists() && !folder.file("y.memory.svg").exists());
 }
 
 #[cfg(target_os = "linux")]

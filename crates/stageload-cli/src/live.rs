@@ -21,6 +21,8 @@ pub(crate) struct Live {
     baseline: Option<Bytes>,
     stage: Stage,
     shown: String,
+    /// When the last look was.
+    t: f64,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -63,14 +65,18 @@ impl Live {
 
 impl Observer for Live {
     fn notice(&mut self, notice: &Notice) {
+        self.close();
         if self.is_terminal && matches!(notice, Notice::Starting { .. } | Notice::Exit(0)) {
             return;
         }
-        self.close();
+        if matches!(notice, Notice::Exit(_)) {
+            self.finish_stage(self.t);
+        }
         output::log(&format!("guard: {notice}"));
     }
 
     fn sample(&mut self, reading: &Reading) {
+        self.t = reading.t;
         self.baseline = self.baseline.or(reading.swap_used);
         self.stage.peak = self.stage.peak.max(reading.footprint);
         let text = line(&self.stage.name, reading, self.baseline, self.limit);

@@ -1,19 +1,28 @@
-//! A summary as a table of text. GB means 2^30 bytes.
+//! A summary as a table of text. GB means 2^30 bytes, MB 2^20.
 
 use std::fmt::Write;
 
 use stageload::core::{Bytes, StageUse, Summary};
 
-const HEADER: [&str; 6] = ["stage", "seconds", "peak GB", "loaded GB", "released GB", "swap GB"];
-const GIB: f64 = (1u64 << 30) as f64;
-
 type Row = [String; 6];
+
+/// What the sizes of one table are counted in: a small run in GB would be a column of 0.00.
+#[derive(Debug, Clone, Copy)]
+struct Unit {
+    name: &'static str,
+    bytes: f64,
+    decimals: usize,
+}
+
+const GB: Unit = Unit { name: "GB", bytes: (1u64 << 30) as f64, decimals: 2 };
+const MB: Unit = Unit { name: "MB", bytes: (1u64 << 20) as f64, decimals: 1 };
 
 /// The table of one trace under its name, one row a stage and one for the whole.
 pub(crate) fn table(name: &str, summary: &Summary) -> String {
-    let mut rows: Vec<Row> = vec![HEADER.map(str::to_owned)];
-    rows.extend(summary.stages.iter().map(stage_row));
-    rows.push(total_row(summary));
+    let unit = Unit::fitting(summary);
+    let mut rows: Vec<Row> = vec![unit.header()];
+    rows.extend(summary.stages.iter().map(|stage| unit.stage_row(stage)));
+    rows.push(unit.total_row(summary));
     let mut text = title(name, summary);
     for (i, row) in rows.iter().enumerate() {
         if i == 1 || i + 1 == rows.len() {
@@ -30,27 +39,60 @@ fn title(name: &str, summary: &Summary) -> String {
     if facts.is_empty() { format!("{name}\n") } else { format!("{name}: {}\n", facts.join(", ")) }
 }
 
-fn stage_row(stage: &StageUse) -> Row {
-    [
-        stage.stage.clone(),
-        format!("{:.1}", stage.seconds),
-        gb(stage.peak_footprint),
-        some_gb(stage.loaded),
-        some_gb(stage.released),
-        signed_gb(stage.swap_delta.map(|bytes| bytes as f64)),
-    ]
-}
+impl Unit {
+    fn fitting(summary: &Summary) -> Self {
+        let most = summary.peak_footprint.unwrap_or_default().max(summary.loads.bytes);
+        if most < Bytes::gib(1) && most > Bytes::ZERO { MB } else { GB }
+    }
 
-/// The swap of the whole is its peak over its start, which is what the budget is held against.
-fn total_row(summary: &Summary) -> Row {
-    [
-        "total".to_owned(),
-        format!("{:.1}", summary.duration),
-        gb(summary.peak_footprint),
-        some_gb(summary.loads.bytes),
-        some_gb(summary.releases.bytes),
-        signed_gb(summary.swap.map(|swap| (swap.peak - swap.start) as f64)),
-    ]
+    fn header(self) -> Row {
+        let of_bytes = |what| format!("{what} {}", self.name);
+        let [peak, loaded, released, swap] = ["peak", "loaded", "released", "swap"].map(of_bytes);
+        ["stage".to_owned(), "seconds".to_owned(), peak, loaded, released, swap]
+    }
+
+    fn stage_row(self, stage: &StageUse) -> Row {
+        [
+            stage.stage.clone(),
+            format!("{:.1}", stage.seconds),
+            self.known(stage.peak_footprint),
+            self.some(stage.loaded),
+            self.some(stage.released),
+            self.signed(stage.swap_delta.map(|bytes| bytes as f64)),
+        ]
+    }
+
+    /// The swap of the whole is its peak over its start, which is what the budget is held against.
+    fn total_row(self, summary: &Summary) -> Row {
+        [
+            "total".to_owned(),
+            format!("{:.1}", summary.duration),
+            self.known(summary.peak_footprint),
+            self.some(summary.loads.bytes),
+            self.some(summary.releases.bytes),
+            self.signed(summary.swap.map(|swap| (swap.peak - swap.start) as f64)),
+        ]
+    }
+
+    fn known(self, bytes: Option<Bytes>) -> String {
+        let decimals = self.decimals;
+        bytes.map_or_else(
+            || "?".to_owned(),
+            |bytes| format!("{:.decimals$}", bytes.0 as f64 / self.bytes),
+        )
+    }
+
+    fn some(self, bytes: Bytes) -> String {
+        if bytes == Bytes::ZERO { "-".to_owned() } else { self.known(Some(bytes)) }
+    }
+
+    fn signed(self, bytes: Option<f64>) -> String {
+        let decimals = self.decimals;
+        let scale = 10f64.powi(decimals as i32);
+        // + 0.0 makes a rounded -0.00 positive.
+        let rounded = |bytes: f64| (bytes / self.bytes * scale).round() / scale + 0.0;
+        bytes.map_or_else(|| "?".to_owned(), |bytes| format!("{:+.decimals$}", rounded(bytes)))
+    }
 }
 
 fn remarks(summary: &Summary) -> String {
@@ -71,26 +113,12 @@ fn remarks(summary: &Summary) -> String {
     text
 }
 
-fn gb(bytes: Option<Bytes>) -> String {
-    bytes.map_or_else(|| "?".to_owned(), |bytes| format!("{:.2}", bytes.as_gb()))
-}
-
-fn some_gb(bytes: Bytes) -> String {
-    if bytes == Bytes::ZERO { "-".to_owned() } else { gb(Some(bytes)) }
-}
-
-fn signed_gb(bytes: Option<f64>) -> String {
-    // + 0.0 makes a rounded -0.00 positive.
-    let rounded = |bytes: f64| (bytes / GIB * 100.0).round() / 100.0 + 0.0;
-    bytes.map_or_else(|| "?".to_owned(), |bytes| format!("{:+.2}", rounded(bytes)))
-}
-
 fn widths(rows: &[Row]) -> [usize; 6] {
     std::array::from_fn(|i| rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0))
 }
 
 fn rule(rows: &[Row]) -> String {
-    format!("{}\n", "-".repeat(widths(rows).iter().sum::<usize>() + 2 * (HEADER.len() - 1)))
+    format!("{}\n", "-".repeat(widths(rows).iter().sum::<usize>() + 2 * (widths(rows).len() - 1)))
 }
 
 fn line(row: &Row, widths: &[usize; 6]) -> String {
@@ -124,6 +152,13 @@ total      124.3    19.00      29.58        29.58    +0.00
 least memory available: 56%
 ";
         assert_eq!(table("qwen-staged-1", &summary), want);
+    }
+
+    #[test]
+    fn a_small_run_is_counted_in_mb() {
+        let trace = r#"{"type":"sample","t":0,"footprint":5452595,"swap_used":0}"#;
+        let text = table("small", &summarize(&read_trace(trace).unwrap()));
+        assert!(text.contains("peak MB") && text.contains(" 5.2 "), "{text}");
     }
 
     #[test]

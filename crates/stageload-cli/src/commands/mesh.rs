@@ -94,6 +94,7 @@ pub(crate) fn run(args: Args) -> Result<i32, Failure> {
 fn guarded(args: Args, command: Vec<OsString>, out: &Path) -> Result<i32, Failure> {
     let load = args.mesh.load.clone().unwrap_or_else(|| "staged".to_owned());
     let mut job = args.guard.job(command);
+    let is_own_trace = job.trace.is_some();
     job.trace = job.trace.or_else(|| default_trace(out));
     let trace = job.trace.clone();
     job.meta.insert("pipeline".into(), "mesh".into());
@@ -102,16 +103,33 @@ fn guarded(args: Args, command: Vec<OsString>, out: &Path) -> Result<i32, Failur
     let mut live = Live::new(output::has_live_line(), job.policy.limit);
     let outcome = run_job(&job, &mut live)?;
     live.close();
-    let has_run = !matches!(outcome, Outcome::NoRoom(_) | Outcome::CannotStart(_));
-    if let Some(Err(failure)) = trace.filter(|_| has_run).map(|trace| show(out, &trace)) {
-        // What cannot be shown does not undo what was made.
-        output::error(&failure.to_string());
+    match trace {
+        Some(trace) if is_worth_showing(&outcome) => {
+            // What cannot be shown does not undo what was made.
+            if let Err(failure) = show(out, &trace, outcome == Outcome::Exited(0)) {
+                output::error(&failure.to_string());
+            }
+        }
+        // The trace of a refusal says nothing; one that was asked for stays.
+        Some(trace) if !is_own_trace => {
+            std::fs::remove_file(trace).ok();
+        }
+        _ => {}
     }
     Ok(outcome.exit_code())
 }
 
-/// The table, and the files that are there.
-fn show(out: &Path, trace: &Path) -> Result<(), Failure> {
+/// A worker that refuses its input has said why, and there is no run to show.
+fn is_worth_showing(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Exited(code) => *code == 0,
+        Outcome::Signaled(_) | Outcome::Stopped(_) | Outcome::Interrupted(_) => true,
+        Outcome::NoRoom(_) | Outcome::CannotStart(_) => false,
+    }
+}
+
+/// The table, and the files of this run: a mesh that is there after a failure is an older one.
+fn show(out: &Path, trace: &Path, is_done: bool) -> Result<(), Failure> {
     let records = load_trace(trace)?;
     let name = out.file_stem().unwrap_or(out.as_os_str()).to_string_lossy().into_owned();
     let chart = out.with_extension("memory.svg");
@@ -119,7 +137,8 @@ fn show(out: &Path, trace: &Path) -> Result<(), Failure> {
     let drawn = write_chart(&chart, &[(name, records)]);
     let preview = out.with_extension("preview.png");
     let files = [("mesh", out), ("preview", &preview), ("trace", trace), ("chart", &chart)];
-    for (what, path) in files.into_iter().filter(|(_, path)| path.exists()) {
+    let of_this_run = if is_done { &files[..] } else { &files[2..] };
+    for (what, path) in of_this_run.iter().filter(|(_, path)| path.exists()) {
         let _ = writeln!(text, "{what:<8} {}{}", path.display(), size_of(path));
     }
     output::out(&text);
