@@ -23,7 +23,8 @@ export CARGO_PROFILE_DEV_DEBUG=0
 # Nothing is run, so nothing is optimised: a third of the time of the workspace's own profile, which
 # optimises dependencies, proc macros with them. For the cargo command line; no variable can say it.
 # shellcheck disable=SC2034  # read by those that source this
-mac_flags=(--target "$MAC_TARGET" --workspace --config 'profile.dev.package."*".opt-level=0')
+mac_flags=(--target "$MAC_TARGET" --workspace --config 'profile.dev.package."*".opt-level=0'
+  --config profile.dev.package.stageload-mesh.opt-level=0)
 # libtorch's own floor.
 export MACOSX_DEPLOYMENT_TARGET=14.0
 
