@@ -11,6 +11,7 @@ mod camera;
 mod components;
 mod distance;
 mod error;
+mod front;
 mod glb;
 #[cfg(test)]
 mod held_out;
@@ -37,6 +38,7 @@ mod topology;
 mod u2netp;
 
 pub use error::{Error, Result};
+pub use front::{Front, front_of};
 pub use glb::Origin;
 pub use model::Model;
 pub use options::{Back, DeviceChoice, Grid, Load, Options, ShapeChoice, Texture};

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use fast_image_resize as fir;
+use fast_image_resize::images::{TypedImage, TypedImageRef};
+use fast_image_resize::pixels::{F32, U8x3};
 use image::{DynamicImage, ImageDecoder, ImageReader, Limits, RgbImage};
 use sha2::{Digest, Sha256};
 
@@ -201,30 +203,32 @@ impl Region {
     }
 }
 
+// Typed calls: the untyped `resize` would compile the kernels of every pixel type into this crate,
+// minutes of it.
+
 /// A region of a picture at another size.
 pub(crate) fn resize_rgb(rgb: &RgbImage, region: Region, w: u32, h: u32) -> RgbImage {
-    let source =
-        fir::images::ImageRef::new(rgb.width(), rgb.height(), rgb.as_raw(), fir::PixelType::U8x3)
-            .expect("an RGB image has three bytes a pixel");
-    let mut out = fir::images::Image::new(w, h, fir::PixelType::U8x3);
+    let source = TypedImageRef::<U8x3>::from_buffer(rgb.width(), rgb.height(), rgb.as_raw())
+        .expect("an RGB image has three bytes a pixel");
+    let mut out = TypedImage::<U8x3>::new(w, h);
     fir::Resizer::new()
-        .resize(&source, &mut out, &region.options(w))
+        .resize_typed(&source, &mut out, &region.options(w))
         .expect("the region lies inside the picture");
-    RgbImage::from_raw(w, h, out.into_vec()).expect("three bytes a pixel again")
+    let bytes = out.pixels().iter().flat_map(|p| p.0).collect();
+    RgbImage::from_raw(w, h, bytes).expect("three bytes a pixel again")
 }
 
 /// A region of a plane in 0..1 at another size.
 pub(crate) fn resize_plane(plane: &Plane, region: Region, w: u32, h: u32) -> Plane {
-    let bytes: Vec<u8> = plane.data.iter().flat_map(|v| v.to_ne_bytes()).collect();
-    let (sw, sh) = (plane.width as u32, plane.height as u32);
-    let source = fir::images::Image::from_vec_u8(sw, sh, bytes, fir::PixelType::F32)
-        .expect("a plane has four bytes a pixel");
-    let mut out = fir::images::Image::new(w, h, fir::PixelType::F32);
+    let pixels: Vec<F32> = plane.data.iter().map(|&v| F32::new(v)).collect();
+    let source = TypedImageRef::new(plane.width as u32, plane.height as u32, &pixels)
+        .expect("a plane has as many values as it says");
+    let mut out = TypedImage::<F32>::new(w, h);
     fir::Resizer::new()
-        .resize(&source, &mut out, &region.options(w))
+        .resize_typed(&source, &mut out, &region.options(w))
         .expect("the region lies inside the plane");
-    let value = |b: &[u8]| f32::from_ne_bytes([b[0], b[1], b[2], b[3]]).clamp(0.0, 1.0);
-    Plane::new(w as usize, h as usize, out.buffer().chunks_exact(4).map(value).collect())
+    let data = out.pixels().iter().map(|p| p.0.clamp(0.0, 1.0)).collect();
+    Plane::new(w as usize, h as usize, data)
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {

@@ -45,7 +45,7 @@ pub fn run(options: &Options, sink: EventSink) -> Result<Report> {
     let _inference = tch::no_grad_guard();
     let device = device(options.device)?;
     tch::manual_seed(i64::from(options.seed));
-    let mut models = models(options, device).events(sink);
+    let mut models = models(residency(options.load), device).events(sink);
 
     models.enter("setup")?;
     let output = Output::probe(&options.out)?;
@@ -93,11 +93,14 @@ fn device(choice: DeviceChoice) -> Result<Device> {
     }
 }
 
-fn models(options: &Options, device: Device) -> StagedModels {
-    let residency = match options.load {
+fn residency(load: Load) -> Residency {
+    match load {
         Load::Staged => Residency::Staged,
         Load::Eager => Residency::Eager,
-    };
+    }
+}
+
+fn models(residency: Residency, device: Device) -> StagedModels {
     StagedModels::new(residency, device)
         .model("u2netp", |device| Weights::from_safetensors(U2NETP, device))
         .model("shape_prior", |device| Weights::from_safetensors(SHAPE_PRIOR, device))
@@ -110,6 +113,20 @@ fn models(options: &Options, device: Device) -> StagedModels {
         .stage("texture", [])
         .stage("decode", [])
         .stage("export", [])
+}
+
+/// The subject's square as the camera stage sees it: colours, matte, and what of it the picture has.
+pub(crate) fn cut_out(
+    picture: &Picture,
+    path: &Path,
+    side: usize,
+) -> Result<(image::RgbImage, Plane, Mask)> {
+    let mut models = models(Residency::Staged, Device::Cpu);
+    models.enter("matte")?;
+    let matte = matte(&mut models, picture, path)?;
+    let frame = Frame::around(&matte, path)?;
+    let window = frame.window(picture.width(), picture.height(), side);
+    Ok((frame.rgb(picture, side), frame.plane(&matte, side), window))
 }
 
 fn matte(models: &mut StagedModels, picture: &Picture, path: &Path) -> Result<Plane> {

@@ -212,7 +212,7 @@ impl StagedModels {
         let mut event = Event::new(if first { EventKind::Load } else { EventKind::Reload });
         event.name = Some(name.into());
         event.nbytes = Some(weights.nbytes());
-        event.seconds = Some((start.elapsed().as_secs_f64() * 1e3).round() / 1e3);
+        event.seconds = Some(seconds_since(start));
         event.note = self.is_outside(name).then(|| "outside_stage".into());
         if let Some(slot) = self.slots.get_mut(name) {
             slot.weights = Some(weights);
@@ -243,11 +243,12 @@ impl StagedModels {
         let Some(slot) = self.slots.get_mut(name) else { return };
         let Some(weights) = slot.weights.take() else { return };
         slot.released_at.clone_from(&self.current);
-        let nbytes = weights.nbytes();
+        let (start, nbytes) = (Instant::now(), weights.nbytes());
         let kept = weights.release();
         let mut event = Event::new(EventKind::Release);
         event.name = Some(name.into());
         event.nbytes = Some(nbytes);
+        event.seconds = Some(seconds_since(start));
         event.note =
             (kept > Bytes::ZERO).then(|| format!("kept={} by tensors cloned out of it", kept.0));
         self.emit(&event);
@@ -264,6 +265,10 @@ impl Drop for StagedModels {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+fn seconds_since(start: Instant) -> f64 {
+    (start.elapsed().as_secs_f64() * 1e3).round() / 1e3
 }
 
 fn names<T>(map: &BTreeMap<String, T>) -> String {

@@ -1,0 +1,335 @@
+//! Every kind of picture people have, and every kind of input that is none.
+
+mod support;
+
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+
+use image::{DynamicImage, ImageFormat, Rgba, RgbaImage};
+use support::{files, mesh, read, worker};
+use tempfile::TempDir;
+
+const QUICK: [&str; 6] = ["--grid", "512", "--faces", "2000", "--texture", "1024"];
+
+/// A red ball on nothing: the simplest subject with an alpha of its own.
+fn ball(side: u32) -> RgbaImage {
+    RgbaImage::from_fn(side, side, |x, y| {
+        let at = |v: u32| (v as f32 + 0.5) / side as f32 - 0.5;
+        let r = at(x).hypot(at(y) + 0.1);
+        if r < 0.3 { Rgba([(220.0 - 300.0 * r) as u8, 60, 40, 255]) } else { Rgba([9, 9, 9, 0]) }
+    })
+}
+
+/// The ball on a grey ground, for formats without alpha.
+fn ball_on_grey(side: u32) -> DynamicImage {
+    let mut image = ball(side);
+    for p in image.pixels_mut().filter(|p| p.0[3] == 0) {
+        *p = Rgba([200, 202, 205, 255]);
+    }
+    DynamicImage::ImageRgb8(DynamicImage::ImageRgba8(image).into_rgb8())
+}
+
+struct Desk {
+    folder: TempDir,
+    out: PathBuf,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("out")).unwrap();
+        let out = folder.path().join("out/mesh.glb");
+        Self { folder, out }
+    }
+
+    fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    fn picture(&self, name: &str, image: &DynamicImage, format: ImageFormat) -> PathBuf {
+        let mut bytes = Cursor::new(Vec::new());
+        image.write_to(&mut bytes, format).unwrap();
+        self.file(name, bytes.get_ref())
+    }
+
+    fn makes_a_mesh(&self, image: &Path) {
+        mesh(image, &self.out, &QUICK);
+        assert!(read(&self.out).0.indices.len() > 3000);
+    }
+
+    /// The run fails with this code and one line that has all these words; nothing is left behind.
+    fn refuses(&self, image: &Path, code: i32, words: &[&str]) {
+        let run = worker(image, &self.out, &QUICK);
+        let said = String::from_utf8_lossy(&run.stderr).into_owned();
+        assert_eq!(run.status.code(), Some(code), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        for word in words {
+            assert!(said.contains(word), "{word:?} is not in {said:?}");
+        }
+        assert!(files(self.out.parent().unwrap()).is_empty());
+    }
+}
+
+#[test]
+fn png_with_alpha_needs_no_net() {
+    let desk = Desk::new();
+    let image = desk.picture("b.png", &ball(128).into(), ImageFormat::Png);
+    let events = desk.folder.path().join("events");
+    let run = std::process::Command::new(env!("CARGO_BIN_EXE_stageload-mesh"))
+        .arg(&image)
+        .arg("--out")
+        .arg(&desk.out)
+        .args(QUICK)
+        .env("STAGELOAD_EVENTS", &events)
+        .status()
+        .unwrap();
+    assert!(run.success());
+    let events = std::fs::read_to_string(events).unwrap();
+    assert!(!events.contains("u2netp"), "{events}");
+    assert!(events.contains("shape_prior"), "{events}");
+}
+
+#[test]
+fn grey_alpha_palette_and_sixteen_bit_pngs_are_read() {
+    let desk = Desk::new();
+    let ball: DynamicImage = ball(128).into();
+    for (name, image) in [
+        ("grey-alpha.png", DynamicImage::ImageLumaA8(ball.to_luma_alpha8())),
+        ("sixteen.png", DynamicImage::ImageRgba16(ball.to_rgba16())),
+        ("grey-sixteen.png", DynamicImage::ImageLumaA16(ball.to_luma_alpha16())),
+    ] {
+        desk.makes_a_mesh(&desk.picture(name, &image, ImageFormat::Png));
+    }
+    desk.makes_a_mesh(&desk.picture("palette.gif", &ball, ImageFormat::Gif));
+    desk.makes_a_mesh(&desk.file("palette.png", &palette_png()));
+}
+
+/// The ball as a PNG of two colours, one of them see-through.
+fn palette_png() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, 128, 128);
+    encoder.set_color(png::ColorType::Indexed);
+    encoder.set_depth(png::BitDepth::Eight);
+    encoder.set_palette(vec![0, 0, 0, 200, 60, 40]);
+    encoder.set_trns(vec![0, 255]);
+    let mut writer = encoder.write_header().unwrap();
+    let pixels: Vec<u8> = ball(128).pixels().map(|p| u8::from(p.0[3] > 0)).collect();
+    writer.write_image_data(&pixels).unwrap();
+    writer.finish().unwrap();
+    bytes
+}
+
+#[test]
+fn webp_tiff_bmp_and_jpeg_are_read() {
+    let desk = Desk::new();
+    let clear: DynamicImage = ball(128).into();
+    desk.makes_a_mesh(&desk.picture("b.webp", &clear, ImageFormat::WebP));
+    desk.makes_a_mesh(&desk.picture("b.tiff", &clear, ImageFormat::Tiff));
+    let opaque = ball_on_grey(128);
+    desk.makes_a_mesh(&desk.picture("b.bmp", &opaque, ImageFormat::Bmp));
+    desk.makes_a_mesh(&desk.picture("b.jpg", &opaque, ImageFormat::Jpeg));
+}
+
+#[test]
+fn the_name_of_a_file_does_not_matter_what_is_in_it_does() {
+    let desk = Desk::new();
+    desk.makes_a_mesh(&desk.picture("really-a-png.jpg", &ball(128).into(), ImageFormat::Png));
+}
+
+#[test]
+fn a_jpeg_taken_sideways_is_turned_upright() {
+    let desk = Desk::new();
+    // Lying down in the file, standing up by its orientation mark (6: turn right).
+    let standing = DynamicImage::ImageRgb8(image::RgbImage::from_fn(192, 256, |x, y| {
+        let (dx, dy) = ((x as f32 - 96.0) / 40.0, (y as f32 - 128.0) / 100.0);
+        if dx.hypot(dy) < 1.0 { image::Rgb([190, 40, 30]) } else { image::Rgb([210, 212, 214]) }
+    }));
+    let mut jpeg = Cursor::new(Vec::new());
+    standing.rotate270().write_to(&mut jpeg, ImageFormat::Jpeg).unwrap();
+    let marked = with_orientation(jpeg.get_ref(), 6);
+    mesh(&desk.file("sideways.jpg", &marked), &desk.out, &QUICK);
+    let model = read(&desk.out).0;
+    let extent = |axis: usize| {
+        let values = || model.positions.iter().map(|p| p[axis]);
+        values().fold(f32::MIN, f32::max) - values().fold(f32::MAX, f32::min)
+    };
+    assert!(extent(1) > 1.8 * extent(0), "{} high, {} wide", extent(1), extent(0));
+}
+
+/// The JPEG with an EXIF block that holds nothing but an orientation.
+fn with_orientation(jpeg: &[u8], orientation: u8) -> Vec<u8> {
+    let tiff = [
+        b'M',
+        b'M',
+        0,
+        42,
+        0,
+        0,
+        0,
+        8,
+        0,
+        1,
+        0x01,
+        0x12,
+        0,
+        3,
+        0,
+        0,
+        0,
+        1,
+        0,
+        orientation,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+    ];
+    let mut out = jpeg[..2].to_vec();
+    out.extend([0xFF, 0xE1, 0, 8 + tiff.len() as u8]);
+    out.extend(b"Exif\0\0");
+    out.extend(tiff);
+    out.extend(&jpeg[2..]);
+    out
+}
+
+#[test]
+fn a_missing_file_is_said_to_be_missing() {
+    let desk = Desk::new();
+    desk.refuses(Path::new("no/such/photo.jpg"), 66, &["no/such/photo.jpg", "check the path"]);
+}
+
+#[test]
+fn a_folder_is_not_a_picture() {
+    let desk = Desk::new();
+    desk.refuses(&desk.folder.path().to_owned(), 65, &["folder", "one picture file"]);
+}
+
+#[test]
+fn a_text_file_named_png_is_not_a_picture() {
+    let desk = Desk::new();
+    let text = desk.file("notes.png", b"buy milk, eggs and a better camera\n");
+    desk.refuses(&text, 65, &["notes.png", "not a picture", "JPEG"]);
+    desk.refuses(&desk.file("empty.png", b""), 65, &["empty"]);
+}
+
+#[test]
+fn a_cut_off_download_is_refused_and_not_filled_with_grey() {
+    let desk = Desk::new();
+    let whole = desk.picture("whole.jpg", &ball_on_grey(256), ImageFormat::Jpeg);
+    let bytes = std::fs::read(whole).unwrap();
+    let cut = desk.file("cut.jpg", &bytes[..bytes.len() / 2]);
+    desk.refuses(&cut, 65, &["cut off", "download it again"]);
+    let whole = desk.picture("whole.png", &ball(256).into(), ImageFormat::Png);
+    let bytes = std::fs::read(whole).unwrap();
+    let cut = desk.file("cut.png", &bytes[..bytes.len() / 2]);
+    desk.refuses(&cut, 65, &["cannot decode", "again"]);
+}
+
+#[test]
+fn a_single_pixel_is_too_small() {
+    let desk = Desk::new();
+    let dot = desk.picture("dot.png", &ball(1).into(), ImageFormat::Png);
+    desk.refuses(&dot, 65, &["1x1", "at least 32x32"]);
+}
+
+#[test]
+fn a_huge_picture_is_refused_by_its_header_and_the_limit_is_named() {
+    let desk = Desk::new();
+    desk.refuses(
+        &desk.file("huge.png", &huge_png_header()),
+        65,
+        &["20000x20000", "100 megapixels"],
+    );
+}
+
+/// The first bytes of a 20000×20000 PNG: enough to know better than to decode the rest.
+fn huge_png_header() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let encoder = png::Encoder::new(&mut bytes, 20_000, 20_000);
+    let mut writer = encoder.write_header().unwrap();
+    writer.write_chunk(png::chunk::IDAT, &[0x78, 0x9c, 0, 0]).unwrap();
+    drop(writer);
+    bytes
+}
+
+#[test]
+fn an_all_transparent_picture_has_no_subject() {
+    let desk = Desk::new();
+    let clear = RgbaImage::from_pixel(128, 128, Rgba([80, 90, 100, 0]));
+    let image = desk.picture("clear.png", &clear.into(), ImageFormat::Png);
+    desk.refuses(&image, 65, &["all transparent"]);
+}
+
+#[test]
+fn a_picture_of_nothing_has_no_subject() {
+    let desk = Desk::new();
+    let plain = image::RgbImage::from_pixel(200, 160, image::Rgb([120, 130, 140]));
+    let image = desk.picture("plain.png", &plain.into(), ImageFormat::Png);
+    desk.refuses(&image, 65, &["no subject"]);
+}
+
+#[test]
+fn a_subject_of_a_few_pixels_is_told_to_crop() {
+    let desk = Desk::new();
+    let mut speck = RgbaImage::from_pixel(400, 400, Rgba([0, 0, 0, 0]));
+    for (x, y) in (0..30).flat_map(|x| (0..30).map(move |y| (x, y))) {
+        speck.put_pixel(100 + x, 100 + y, Rgba([200, 50, 50, 255]));
+    }
+    let image = desk.picture("speck.png", &speck.into(), ImageFormat::Png);
+    desk.refuses(&image, 65, &["too little", "crop closer"]);
+}
+
+#[test]
+fn a_missing_output_folder_is_said_before_any_work() {
+    let mut desk = Desk::new();
+    let image = desk.picture("b.png", &ball(128).into(), ImageFormat::Png);
+    let kept = desk.out.parent().unwrap().to_owned();
+    desk.out = desk.folder.path().join("nowhere/mesh.glb");
+    let run = worker(&image, &desk.out, &QUICK);
+    let said = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert_eq!(run.status.code(), Some(73), "{said}");
+    assert!(said.contains("nowhere/mesh.glb") && said.contains("--out"), "{said}");
+    assert!(files(&kept).is_empty());
+}
+
+#[test]
+fn a_folder_in_the_outputs_place_is_refused() {
+    let desk = Desk::new();
+    let image = desk.picture("b.png", &ball(128).into(), ImageFormat::Png);
+    std::fs::create_dir(&desk.out).unwrap();
+    let run = worker(&image, &desk.out, &QUICK);
+    assert_eq!(run.status.code(), Some(73));
+}
+
+#[test]
+fn an_old_mesh_survives_a_run_that_fails() {
+    let desk = Desk::new();
+    std::fs::write(&desk.out, b"the old mesh").unwrap();
+    let run = worker(&desk.file("bad.png", b"not a picture"), &desk.out, &QUICK);
+    assert_eq!(run.status.code(), Some(65));
+    assert_eq!(std::fs::read(&desk.out).unwrap(), b"the old mesh");
+}
+
+#[test]
+fn wrong_flags_are_named() {
+    let desk = Desk::new();
+    let image = desk.picture("b.png", &ball(128).into(), ImageFormat::Png);
+    for (flag, value) in [
+        ("--grid", "700"),
+        ("--faces", "12"),
+        ("--relief", "1.5"),
+        ("--relief", "-0.1"),
+        ("--texture", "3000"),
+        ("--load", "lazy"),
+        ("--device", "tpu"),
+    ] {
+        let run = worker(&image, &desk.out, &[flag, value]);
+        let said = String::from_utf8_lossy(&run.stderr).into_owned();
+        assert_eq!(run.status.code(), Some(2), "{said}");
+        assert!(said.contains(flag), "{said}");
+    }
+}
