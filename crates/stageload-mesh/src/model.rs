@@ -52,7 +52,7 @@ impl Model {
             if own[v] == u32::MAX {
                 own[v] = self.positions.len() as u32;
                 let p = points[v];
-                let across = (p[0] + 0.5) / 2.0;
+                let across = f32::midpoint(p[0], 0.5);
                 self.positions.push(p);
                 self.normals.push(normals[v]);
                 self.uvs.push([if front { across } else { 1.0 - across }, 0.5 - p[1]]);

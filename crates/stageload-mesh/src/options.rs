@@ -12,7 +12,7 @@ pub struct Options {
     /// The picture: PNG, JPEG, WebP, TIFF, BMP, GIF (and HEIC on macOS).
     pub image: PathBuf,
     /// The mesh to write, one GLB file; the preview goes beside it as NAME.preview.png.
-    #[arg(short, long, value_name = "FILE.glb")]
+    #[arg(short, long, value_name = "FILE.glb", value_parser = glb_path)]
     pub out: PathBuf,
     /// Samples along the side of the subject's square.
     #[arg(long, value_enum, default_value_t = Grid::Fine)]
@@ -42,6 +42,14 @@ pub struct Options {
     /// The learned shape prior, or the plain inflation it improves on.
     #[arg(long, value_enum, default_value_t = ShapeChoice::Learned)]
     pub shape: ShapeChoice,
+}
+
+fn glb_path(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match path.extension() {
+        Some(ending) if ending.eq_ignore_ascii_case("glb") => Ok(path),
+        _ => Err("the mesh is a GLB file, so its name must end in .glb".into()),
+    }
 }
 
 fn unit_interval(text: &str) -> Result<f32, String> {

@@ -1,5 +1,5 @@
 //! The ports against the nets they were made from: vectors written by `weights/convert_*.py` and
-//! `training/parity.py` with onnxruntime and PyTorch.
+//! `training/parity.py` with onnxruntime and `PyTorch`.
 
 use std::collections::HashMap;
 

@@ -86,10 +86,9 @@ pub fn run(options: &Options, sink: EventSink) -> Result<Report> {
 
 fn device(choice: DeviceChoice) -> Result<Device> {
     match choice {
-        DeviceChoice::Cpu => Ok(Device::Cpu),
         DeviceChoice::Mps | DeviceChoice::Auto if mps_is_available() => Ok(Device::Mps),
         DeviceChoice::Mps => Err(Error::NoDevice),
-        DeviceChoice::Auto => Ok(Device::Cpu),
+        DeviceChoice::Cpu | DeviceChoice::Auto => Ok(Device::Cpu),
     }
 }
 

@@ -37,7 +37,8 @@ pub struct Drawing {
 
 const BACKGROUND: [f32; 3] = [0.955, 0.955, 0.945];
 const CLAY: [f32; 3] = [0.78, 0.78, 0.80];
-const LAMP: [f32; 3] = [0.35, 0.5, 0.8];
+/// Where the light comes from; a unit vector.
+const LAMP: [f32; 3] = [0.3478, 0.4969, 0.7950];
 /// The preview's views, left to right.
 const VIEWS: [(f32, f32); 5] = [(0.0, 0.0), (35.0, 10.0), (70.0, 5.0), (180.0, 0.0), (-35.0, 25.0)];
 const VIEW_SIDE: usize = 360;
@@ -46,51 +47,95 @@ const SAMPLES: usize = 2;
 
 /// The preview: five views, textured above and as clay below.
 pub fn sheet(model: &Model) -> RgbImage {
-    let jobs: Vec<(Shading, (f32, f32))> = [Shading::Lit, Shading::Clay]
-        .into_iter()
-        .flat_map(|shading| VIEWS.map(move |view| (shading, view)))
-        .collect();
-    let tiles: Vec<RgbImage> = jobs
+    let columns: Vec<[RgbImage; 2]> = VIEWS
         .into_par_iter()
-        .map(|(shading, (azimuth, elevation))| {
+        .map(|(azimuth, elevation)| {
             let view = View { azimuth, elevation };
-            halved(&draw(model, view, VIEW_SIDE * SAMPLES, 1.05, shading).rgb)
+            let seen = Seen::new(model, view, VIEW_SIDE * SAMPLES, 1.05);
+            [Shading::Lit, Shading::Clay].map(|shading| halved(&seen.painted(shading)))
         })
         .collect();
     let side = VIEW_SIDE as u32;
     RgbImage::from_fn(side * VIEWS.len() as u32, side * 2, |x, y| {
-        let tile = (y / side) as usize * VIEWS.len() + (x / side) as usize;
-        *tiles[tile].get_pixel(x % side, y % side)
+        *columns[(x / side) as usize][(y / side) as usize].get_pixel(x % side, y % side)
     })
 }
 
 /// Draws a model `side`×`side` pixels large; `extent` world units fill the side.
+///
+/// # Panics
+/// Never for a model whose indices are in range.
 pub fn draw(model: &Model, view: View, side: usize, extent: f32, shading: Shading) -> Drawing {
-    let turn = rotation(view);
-    let place = |p: &[f32; 3]| {
-        let q = apply(&turn, *p);
-        let pixel = |v: f32| (v / extent + 0.5) * side as f32 - 0.5;
-        [pixel(q[0]), side as f32 - 1.0 - pixel(q[1]), q[2]]
-    };
-    let placed: Vec<[f32; 3]> = model.positions.iter().map(place).collect();
-    let mut nearest = vec![(f32::MIN, u32::MAX); side * side];
-    for (t, triangle) in model.indices.chunks_exact(3).enumerate() {
-        let corners = [0, 1, 2].map(|i| placed[triangle[i] as usize]);
-        fill(&corners, side, |pixel, depth| {
-            if depth > nearest[pixel].0 {
-                nearest[pixel] = (depth, t as u32);
-            }
-        });
+    let seen = Seen::new(model, view, side, extent);
+    let covered = seen.nearest.iter().map(|&(_, t)| t != NOTHING).collect();
+    Drawing { rgb: seen.painted(shading), covered }
+}
+
+/// No triangle.
+const NOTHING: u32 = u32::MAX;
+
+/// Which triangle each pixel sees.
+struct Seen<'a> {
+    model: &'a Model,
+    turn: [[f32; 3]; 3],
+    side: usize,
+    /// The model's points in pixels, and their depth.
+    placed: Vec<[f32; 3]>,
+    /// Depth and triangle.
+    nearest: Vec<(f32, u32)>,
+}
+
+impl<'a> Seen<'a> {
+    fn new(model: &'a Model, view: View, side: usize, extent: f32) -> Self {
+        let turn = rotation(view);
+        let place = |p: &[f32; 3]| {
+            let q = apply(&turn, *p);
+            let pixel = |v: f32| (v / extent + 0.5) * side as f32 - 0.5;
+            [pixel(q[0]), side as f32 - 1.0 - pixel(q[1]), q[2]]
+        };
+        let placed: Vec<[f32; 3]> = model.positions.iter().map(place).collect();
+        let mut nearest = vec![(f32::MIN, NOTHING); side * side];
+        for (t, triangle) in model.indices.chunks_exact(3).enumerate() {
+            let corners = [0, 1, 2].map(|i| placed[triangle[i] as usize]);
+            fill(&corners, side, |pixel, depth| {
+                if depth > nearest[pixel].0 {
+                    nearest[pixel] = (depth, t as u32);
+                }
+            });
+        }
+        Self { model, turn, side, placed, nearest }
     }
-    let lamp = unit(LAMP).expect("the lamp is somewhere");
-    let painter = Painter { model, placed: &placed, turn, lamp, shading };
-    let mut rgb = RgbImage::new(side as u32, side as u32);
-    for (i, &(_, t)) in nearest.iter().enumerate() {
-        let colour = if t == u32::MAX { BACKGROUND } else { painter.colour(t, i % side, i / side) };
-        let bytes = colour.map(|c| (c.clamp(0.0, 1.0) * 255.0).round() as u8);
-        rgb.put_pixel((i % side) as u32, (i / side) as u32, Rgb(bytes));
+
+    fn painted(&self, shading: Shading) -> RgbImage {
+        RgbImage::from_fn(self.side as u32, self.side as u32, |x, y| {
+            let t = self.nearest[y as usize * self.side + x as usize].1;
+            let colour =
+                if t == NOTHING { BACKGROUND } else { self.colour(shading, t, x as f32, y as f32) };
+            Rgb(colour.map(|c| (c.clamp(0.0, 1.0) * 255.0).round() as u8))
+        })
     }
-    Drawing { rgb, covered: nearest.iter().map(|&(_, t)| t != u32::MAX).collect() }
+
+    fn colour(&self, shading: Shading, triangle: u32, x: f32, y: f32) -> [f32; 3] {
+        let at = triangle as usize * 3;
+        let t = [0, 1, 2].map(|i| self.model.indices[at + i] as usize);
+        let w = barycentric(&t.map(|v| self.placed[v]), x, y).unwrap_or([1.0, 0.0, 0.0]);
+        let texel = || {
+            let uv = [0, 1].map(|c| (0..3).map(|i| w[i] * self.model.uvs[t[i]][c]).sum());
+            sample(&self.model.atlas, uv)
+        };
+        match shading {
+            Shading::Texture => texel(),
+            Shading::Lit => texel().map(|c| c * (0.35 + 0.75 * self.light(t, w))),
+            Shading::Clay => CLAY.map(|c| c * (0.35 + 0.65 * self.light(t, w))),
+        }
+    }
+
+    fn light(&self, t: [usize; 3], w: [f32; 3]) -> f32 {
+        let normal = [0, 1, 2].map(|c| (0..3).map(|i| w[i] * self.model.normals[t[i]][c]).sum());
+        let normal = unit(apply(&self.turn, normal)).unwrap_or([0.0, 0.0, 1.0]);
+        let lamp = LAMP.iter().zip(normal).map(|(l, n)| l * n).sum::<f32>();
+        lamp.max(0.0)
+    }
 }
 
 /// Calls `visit` with each pixel whose centre the triangle covers, and its depth there.
@@ -123,38 +168,6 @@ fn barycentric(c: &[[f32; 3]; 3], x: f32, y: f32) -> Option<[f32; 3]> {
     let wd = ((b[0] - a[0]) * (y - a[1]) - (x - a[0]) * (b[1] - a[1])) / area;
     let w = [1.0 - wb - wd, wb, wd];
     w.iter().all(|&v| v >= -1e-6).then_some(w)
-}
-
-struct Painter<'a> {
-    model: &'a Model,
-    placed: &'a [[f32; 3]],
-    turn: [[f32; 3]; 3],
-    lamp: [f32; 3],
-    shading: Shading,
-}
-
-impl Painter<'_> {
-    fn colour(&self, triangle: u32, x: usize, y: usize) -> [f32; 3] {
-        let at = triangle as usize * 3;
-        let t = [0, 1, 2].map(|i| self.model.indices[at + i] as usize);
-        let corners = t.map(|v| self.placed[v]);
-        let w = barycentric(&corners, x as f32, y as f32).unwrap_or([1.0, 0.0, 0.0]);
-        let texel = || {
-            let uv = [0, 1].map(|c| (0..3).map(|i| w[i] * self.model.uvs[t[i]][c]).sum());
-            sample(&self.model.atlas, uv)
-        };
-        match self.shading {
-            Shading::Texture => texel(),
-            Shading::Lit => texel().map(|c| c * (0.35 + 0.75 * self.light(t, w))),
-            Shading::Clay => CLAY.map(|c| c * (0.35 + 0.65 * self.light(t, w))),
-        }
-    }
-
-    fn light(&self, t: [usize; 3], w: [f32; 3]) -> f32 {
-        let normal = [0, 1, 2].map(|c| (0..3).map(|i| w[i] * self.model.normals[t[i]][c]).sum());
-        let normal = unit(apply(&self.turn, normal)).unwrap_or([0.0, 0.0, 1.0]);
-        (0..3).map(|c| normal[c] * self.lamp[c]).sum::<f32>().max(0.0)
-    }
 }
 
 /// Bilinear sample at a place in 0..1 from the top left.

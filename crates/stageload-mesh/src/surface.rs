@@ -135,8 +135,10 @@ pub(crate) fn extract(field: &Field) -> Surface {
         points: Vec::with_capacity(first[n] as usize),
         indices: Vec::with_capacity(starts[n]),
     };
-    rows.into_iter().for_each(|row| mesh.points.extend(row.points));
-    by_row.into_iter().for_each(|indices| mesh.indices.extend(indices));
+    for (row, indices) in rows.into_iter().zip(by_row) {
+        mesh.points.extend(row.points);
+        mesh.indices.extend(indices);
+    }
     Surface { mesh, rows: starts }
 }
 

@@ -44,7 +44,7 @@ impl Source<'_> {
         let front = foreshorten(&filled, &front);
         let back = match self.back {
             Back::Mirror => foreshorten(&filled, &back),
-            Back::Rim => foreshorten(&self.from_rim(&rgb, &trust), &back),
+            Back::Rim => foreshorten(&self.carried_in(&rgb, &trust), &back),
         };
         quantised(&Tensor::cat(&[front, back.flip([3])], 3))
     }
@@ -74,7 +74,7 @@ impl Source<'_> {
 
     /// A far side without the front's picture: colours next to the outline, carried inwards, with a
     /// trace of the front's fine grain so that it does not look like plastic.
-    fn from_rim(&self, rgb: &Tensor, trust: &Tensor) -> Tensor {
+    fn carried_in(&self, rgb: &Tensor, trust: &Tensor) -> Tensor {
         let n = self.side() as f64;
         let depth = distance(&self.matte.above(0.5).not());
         let near = depth.map(|d| ((n as f32 * 0.045 - d) / (n as f32 * 0.02)).clamp(0.0, 1.0));

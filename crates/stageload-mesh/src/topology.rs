@@ -51,7 +51,9 @@ impl Topology {
             }
         }
         let mut used = vec![false; points];
-        indices.iter().for_each(|&i| used[i as usize] = true);
+        for &i in indices {
+            used[i as usize] = true;
+        }
         let vertices = used.iter().filter(|u| **u).count() as i64;
         topology.components = pieces.count();
         topology.euler = vertices - count + (indices.len() / 3) as i64;

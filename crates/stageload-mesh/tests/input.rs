@@ -1,4 +1,5 @@
 //! Every kind of picture people have, and every kind of input that is none.
+#![expect(clippy::unwrap_used, reason = "a test")]
 
 mod support;
 
@@ -205,7 +206,7 @@ fn a_missing_file_is_said_to_be_missing() {
 #[test]
 fn a_folder_is_not_a_picture() {
     let desk = Desk::new();
-    desk.refuses(&desk.folder.path().to_owned(), 65, &["folder", "one picture file"]);
+    desk.refuses(desk.folder.path(), 65, &["folder", "one picture file"]);
 }
 
 #[test]
@@ -315,6 +316,15 @@ fn an_old_mesh_survives_a_run_that_fails() {
 }
 
 #[test]
+fn only_a_glb_can_be_asked_for() {
+    let desk = Desk::new();
+    let image = desk.picture("b.png", &ball(128).into(), ImageFormat::Png);
+    let run = worker(&image, Path::new("mesh.obj"), &[]);
+    assert_eq!(run.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&run.stderr).contains("must end in .glb"));
+}
+
+#[test]
 fn wrong_flags_are_named() {
     let desk = Desk::new();
     let image = desk.picture("b.png", &ball(128).into(), ImageFormat::Png);
@@ -326,6 +336,7 @@ fn wrong_flags_are_named() {
         ("--texture", "3000"),
         ("--load", "lazy"),
         ("--device", "tpu"),
+        ("--shape", "cube"),
     ] {
         let run = worker(&image, &desk.out, &[flag, value]);
         let said = String::from_utf8_lossy(&run.stderr).into_owned();

@@ -1,4 +1,5 @@
 //! Real photos: is each mesh a solid, does its front look like the picture, is its file valid?
+#![expect(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, reason = "a test")]
 
 mod support;
 

@@ -1,5 +1,7 @@
 //! Staged models as a pipeline meets them.
+#![expect(clippy::unwrap_used, reason = "a test")]
 
+use EventKind::{Load, Release, Stage};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,6 +14,7 @@ const FLOATS: i64 = 1 << 16;
 
 type Log = Rc<RefCell<Vec<Event>>>;
 
+#[expect(clippy::unnecessary_wraps, reason = "loaders may fail")]
 fn noisy(device: Device) -> Result<Weights> {
     // A loader that draws, as every random initialisation does.
     let w = Tensor::randn([FLOATS], (Kind::Float, device));
@@ -114,7 +117,6 @@ fn a_stage_is_said_before_the_releases_it_sets_off() {
     let _turn = alone();
     let (_, log) = run(Residency::Staged);
     let kinds: Vec<EventKind> = log.borrow().iter().map(|e| e.kind).collect();
-    use EventKind::{Load, Release, Stage};
     assert_eq!(kinds, [Stage, Load, Stage, Release, Stage, Load, Release]);
 }
 

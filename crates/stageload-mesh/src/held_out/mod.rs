@@ -87,7 +87,9 @@ fn print(rows: &[Row], [flat, classical, learned]: [Errors; 3]) {
             f.chamfer, c.chamfer, l.chamfer, f.normal, c.normal, l.normal
         );
     };
-    rows.iter().for_each(|r| line(r.name, [r.flat, r.classical, r.learned]));
+    for r in rows {
+        line(r.name, [r.flat, r.classical, r.learned]);
+    }
     line("**mean**", [flat, classical, learned]);
     println!(
         "| front depth error (widths) | {:.4} | {:.4} | {:.4} | | | |",

@@ -49,7 +49,7 @@ pub(super) fn block(at: Point, half: Point, round: f32) -> Sdf {
 pub(super) fn drum(at: Point, r0: f32, r1: f32, half: f32) -> Sdf {
     Box::new(move |p| {
         let q = minus(p, at);
-        let r = r0 + (r1 - r0) * ((q[1] / half + 1.0) / 2.0).clamp(0.0, 1.0);
+        let r = r0 + (r1 - r0) * f32::midpoint(q[1] / half, 1.0).clamp(0.0, 1.0);
         let side = (q[0].hypot(q[2]) - r) * 0.9;
         let lid = q[1].abs() - half;
         side.max(lid).min(0.0) + side.max(0.0).hypot(lid.max(0.0))

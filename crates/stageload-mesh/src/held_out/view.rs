@@ -16,6 +16,9 @@ pub(super) struct Sight {
     pub(super) back: Plane,
 }
 
+/// First and last depth on a ray, and the colour of the first.
+type Hit = (f32, f32, [f32; 3]);
+
 const LAMP: Point = [0.45, 0.6, 0.66];
 /// The subject's longest visible side, as a share of the picture.
 const FILL: f32 = 0.92;
@@ -24,19 +27,24 @@ pub(super) fn look(shape: &Shape, n: usize) -> Sight {
     let turned = Turned::new(shape);
     let (centre, width) = extent(&turned, n);
     let at = |i: usize, c: f32| ((i as f32 + 0.5) / n as f32 - 0.5) * width + c;
-    let hits: Vec<Option<(f32, f32, [f32; 3])>> = (0..n * n)
+    let hits: Vec<Option<Hit>> = (0..n * n)
         .into_par_iter()
         .map(|i| turned.ray(at(i % n, centre.0), -at(i / n, -centre.1)))
         .collect();
-    let plane = |f: &dyn Fn(&(f32, f32, [f32; 3])) -> f32| {
+    let plane = |f: fn(&Hit) -> f32| {
         Plane::new(n, n, hits.iter().map(|h| h.as_ref().map_or(0.0, f)).collect())
     };
     let rgb = RgbImage::from_fn(n as u32, n as u32, |x, y| {
         let hit = hits[y as usize * n + x as usize];
         Rgb(hit.map_or([0; 3], |h| h.2.map(|c| (c.clamp(0.0, 1.0) * 255.0) as u8)))
     });
-    let matte = plane(&|_| 1.0);
-    Sight { rgb, matte, front: plane(&|h| h.0 / width), back: plane(&|h| h.1 / width) }
+    let matte = plane(|_| 1.0);
+    Sight {
+        rgb,
+        matte,
+        front: plane(|h| h.0).map(|z| z / width),
+        back: plane(|h| h.1).map(|z| z / width),
+    }
 }
 
 struct Turned<'a> {
@@ -60,7 +68,7 @@ impl<'a> Turned<'a> {
     }
 
     /// First and last depth along a ray, and the colour of the first.
-    fn ray(&self, x: f32, y: f32) -> Option<(f32, f32, [f32; 3])> {
+    fn ray(&self, x: f32, y: f32) -> Option<Hit> {
         let front = self.march(x, y, 2.0, -1.0)?;
         let back = self.march(x, y, -2.0, 1.0)?;
         Some((front, back, self.colour([x, y, front])))

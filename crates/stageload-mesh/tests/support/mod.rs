@@ -9,9 +9,10 @@ use stageload_mesh::Model;
 
 /// The folder of the five test photos, which `make test` fills.
 pub(crate) fn photos() -> PathBuf {
-    let folder = std::env::var_os("STAGELOAD_PHOTOS")
-        .map(PathBuf::from)
-        .unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/photos"));
+    let folder = std::env::var_os("STAGELOAD_PHOTOS").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/photos"),
+        PathBuf::from,
+    );
     assert!(
         folder.join("coffee.png").exists(),
         "no photos in {}: run `make test`, or scripts/sample-photos.py with this folder",
