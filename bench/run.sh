@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Measures what the README promises and writes bench/RESULTS.md. `make bench` builds and calls it.
+# Whole processes, a warm-up first, medians of five; ratios come from pairs run in turns.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+: "${BUILD:?run it by \`make bench\`}"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+say() { printf '\033[1m==>\033[0m %s\n' "$1" >&2; }
+
+say 'building'
+cargo build --release -q -p stageload-cli -p stageload-mesh
+python3 scripts/sample-photos.py "$STAGELOAD_PHOTOS" >/dev/null
+say 'measuring'
+python3 bench/measure.py "$BUILD/release/stageload" "$STAGELOAD_PHOTOS" "$work" >"$work/runs.md"
+say 'comparing with shapes of known depth'
+cargo test --release -q -p stageload-mesh --lib held_out -- --nocapture 2>/dev/null |
+  grep '^|' >"$work/held_out.md"
+say 'holding meshes to their photos'
+cargo test --release -q -p stageload-mesh --test photos -- --nocapture --test-threads 1 2>/dev/null |
+  grep '^|' >"$work/photos.md"
+
+machine() {
+  uname -sm
+  if [ -r /proc/cpuinfo ]; then
+    sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1
+    awk '/^MemTotal/ { printf "%.0f GB memory\n", $2 / 1048576 }' /proc/meminfo
+  else
+    sysctl -n machdep.cpu.brand_string
+  fi
+  echo "$(getconf _NPROCESSORS_ONLN) cores"
+  rustc --version
+}
+
+{
+  cat bench/head.md
+  printf 'Machine: %s. Date: %s. Command: `make bench`.\n\n' \
+    "$(machine | paste -sd, - | sed 's/,/, /g')" "$(date -u +%Y-%m-%d)"
+  cat "$work/runs.md"
+  printf '\n## Meshes against their photos\n\n'
+  printf 'Front view drawn from the GLB. IoU: silhouette against the matte (limit 0.985); PSNR: in '
+  printf 'the subject'"'"'s core (limit 30 dB).\nThey say that the mesh is sound and that its front '
+  printf 'is the picture, nothing about its depth.\n\n'
+  printf '| photo | grid | triangles | watertight | non-manifold edges | pieces | genus | IoU | PSNR dB | GLB MB |\n'
+  printf '|---|---|---|---|---|---|---|---|---|---|\n'
+  cat "$work/photos.md"
+  printf '\n## Depth against known shapes\n\n'
+  cat bench/depth.md
+  echo
+  cat "$work/held_out.md"
+} >bench/RESULTS.md
+say 'wrote bench/RESULTS.md'
