@@ -34,6 +34,8 @@ export IMAGE OUT BUILD LIBTORCH OWN_LIBTORCH
 export CARGO_TARGET_DIR := $(BUILD)
 # rustup puts cargo here; a shell that has not seen its profile yet does not know.
 export PATH := $(PATH):$(HOME)/.cargo/bin
+# OpenMP's threads shall sleep while they wait: tests run side by side, and spinning ones starve them.
+export OMP_WAIT_POLICY := passive
 export STAGELOAD_PHOTOS := $(BUILD)/photos
 export STAGELOAD_GLTF_VALIDATOR := $(BUILD)/gltf-validator
 

@@ -1,7 +1,9 @@
 //! What can be asked of the pipeline, and what each wish is when nobody asks.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Parser, ValueEnum};
 use serde::Serialize;
 
@@ -12,7 +14,7 @@ pub struct Options {
     /// The picture: PNG, JPEG, WebP, TIFF, BMP, GIF (and HEIC on macOS).
     pub image: PathBuf,
     /// The mesh to write, one GLB file; the preview goes beside it as NAME.preview.png.
-    #[arg(short, long, value_name = "FILE.glb", value_parser = glb_path)]
+    #[arg(short, long, value_name = "FILE.glb", value_parser = OsStringValueParser::new().try_map(glb_path))]
     pub out: PathBuf,
     /// Samples along the side of the subject's square.
     #[arg(long, value_enum, default_value_t = Grid::Fine)]
@@ -44,7 +46,7 @@ pub struct Options {
     pub shape: ShapeChoice,
 }
 
-fn glb_path(text: &str) -> Result<PathBuf, String> {
+fn glb_path(text: OsString) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     match path.extension() {
         Some(ending) if ending.eq_ignore_ascii_case("glb") => Ok(path),

@@ -27,6 +27,8 @@ pub(crate) fn worker(image: &Path, out: &Path, flags: &[&str]) -> Output {
         .arg("--out")
         .arg(out)
         .args(flags)
+        // Tests run side by side; waiting threads that spin would starve the others.
+        .env("OMP_WAIT_POLICY", "passive")
         .output()
         .expect("the worker was built with the tests")
 }
