@@ -62,7 +62,7 @@ help:
 	@echo 'make check-link             link for macOS as well (downloads 0.2 GB once)'
 	@echo 'make bench                  measure, and write bench/RESULTS.md'
 	@echo 'make app                    not there yet'
-	@echo 'make clean                  remove what was built'
+	@echo 'make clean                  remove what was built, but no mesh'
 	@echo
 	@echo "builds go to $$BUILD"
 
@@ -120,11 +120,14 @@ check: setup-check libtorch
 check-link: setup-check
 	@$(say) 'linking for macOS'; scripts/mac/link.sh
 
-bench: setup-mesh libtorch
+bench: setup-test libtorch photos validator
 	@bench/run.sh
 
 app:
 	@echo 'make app is not there yet; see CHANGELOG' >&2; exit 1
 
 clean:
-	@$(say) "removing $$BUILD and out"; rm -rf "$$BUILD" out
+	@$(say) 'removing what was built; out/ and its meshes stay'
+	@cargo clean -q -p stageload-core -p stageload -p stageload-cli -p stageload-torch -p stageload-mesh
+	@[ -z "$$OWN_LIBTORCH" ] || rm -rf "$$LIBTORCH"
+	@rm -rf "$$STAGELOAD_PHOTOS" "$$STAGELOAD_GLTF_VALIDATOR"

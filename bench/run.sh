@@ -6,7 +6,8 @@ cd "$(dirname "$0")/.."
 : "${BUILD:?run it by \`make bench\`}"
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap '[ $? = 0 ] || cat "$work/log" >&2; rm -rf "$work"' EXIT
+touch "$work/log"
 say() { printf '\033[1m==>\033[0m %s\n' "$1" >&2; }
 
 say 'building'
@@ -15,10 +16,10 @@ python3 scripts/sample-photos.py "$STAGELOAD_PHOTOS" >/dev/null
 say 'measuring'
 python3 bench/measure.py "$BUILD/release/stageload" "$STAGELOAD_PHOTOS" "$work" >"$work/runs.md"
 say 'comparing with shapes of known depth'
-cargo test --release -q -p stageload-mesh --lib held_out -- --nocapture 2>/dev/null |
+cargo test --release -q -p stageload-mesh --lib held_out -- --nocapture 2>"$work/log" |
   grep '^|' >"$work/held_out.md"
 say 'holding meshes to their photos'
-cargo test --release -q -p stageload-mesh --test photos -- --nocapture --test-threads 1 2>/dev/null |
+cargo test --release -q -p stageload-mesh --test photos -- --nocapture --test-threads 1 2>"$work/log" |
   grep '^|' >"$work/photos.md"
 
 machine() {

@@ -18,7 +18,7 @@ const BINARY_CHUNK: u32 = 0x004E_4942;
 pub struct Origin {
     /// Program and version.
     pub program: String,
-    /// The pipeline and its settings, as on a command line.
+    /// The pipeline's name and its settings, as JSON.
     pub preset: String,
     /// Seed of every random choice.
     pub seed: u32,

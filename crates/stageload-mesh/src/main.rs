@@ -10,12 +10,19 @@ use stageload_torch::EventFile;
 fn main() -> ExitCode {
     let options = Options::parse();
     let mut events = EventFile::from_env();
-    match run(&options, Box::new(move |event| events.emit(event))) {
-        Ok(_) => ExitCode::SUCCESS,
-        Err(error) => {
+    let work = || run(&options, Box::new(move |event| events.emit(event)));
+    // tch panics where libtorch throws (out of memory, an operation Metal lacks).
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
+        Ok(Ok(_)) => ExitCode::SUCCESS,
+        Ok(Err(error)) => {
             // Nobody may be reading; the exit code says it too.
             let _lost = writeln!(std::io::stderr(), "stageload-mesh: {error}");
             ExitCode::from(error.exit_code())
+        }
+        Err(_) => {
+            let what = "stageload-mesh: it failed inside, as said above; please report it";
+            let _lost = writeln!(std::io::stderr(), "{what}");
+            ExitCode::from(70)
         }
     }
 }

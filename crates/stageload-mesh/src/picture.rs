@@ -1,7 +1,6 @@
 //! Reading a picture file: any format people have, upright, at most 2048 pixels a side.
 
-use std::fs::File;
-use std::io::{BufReader, Cursor, Read};
+use std::io::{BufReader, Cursor};
 use std::path::Path;
 use std::process::Command;
 
@@ -14,7 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::plane::Plane;
 use crate::{Error, Result};
 
-/// More pixels than any camera's single shot; decoded they take 400 MB.
+/// More pixels than nearly any camera's single shot; decoded they take 0.3 to 0.8 GB.
 const MAX_PIXELS: u64 = 100_000_000;
 /// Below this there is nothing to see a subject in.
 const MIN_SIDE: u32 = 32;
@@ -41,6 +40,7 @@ impl Picture {
         let sha256 = hex(&Sha256::digest(&bytes));
         let bytes = if is_heic(&bytes) { heic_to_png(path)? } else { bytes };
         let image = decode(path, &bytes)?;
+        drop(bytes);
         let (rgb, alpha) = shrink(split(image), path)?;
         Ok(Self { rgb, alpha, sha256 })
     }
@@ -56,12 +56,15 @@ impl Picture {
 
 fn read(path: &Path) -> Result<Vec<u8>> {
     let unreadable = |source| Error::Unreadable { path: path.into(), source };
-    let mut file = File::open(path).map_err(unreadable)?;
-    if file.metadata().map_err(unreadable)?.is_dir() {
+    // Asked before it is opened: opening a pipe would wait for its writer.
+    let kind = std::fs::metadata(path).map_err(unreadable)?.file_type();
+    if kind.is_dir() {
         return Err(Error::bad(path, "this is a folder; name one picture file"));
     }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(unreadable)?;
+    if !kind.is_file() {
+        return Err(Error::bad(path, "this is a device or a pipe; name a picture file"));
+    }
+    let bytes = std::fs::read(path).map_err(unreadable)?;
     if bytes.is_empty() {
         return Err(Error::bad(path, "the file is empty; export the picture again"));
     }
@@ -112,13 +115,29 @@ fn check_size(path: &Path, w: u32, h: u32) -> Result<()> {
 
 /// The JPEG decoder fills what is missing with grey; a cut-off download must not become a mesh.
 fn check_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let is_jpeg = bytes.starts_with(&[0xFF, 0xD8]);
-    // Cameras append previews and padding, so the end marker may be anywhere near the end.
-    let tail = &bytes[bytes.len().saturating_sub(1 << 16)..];
-    if is_jpeg && !tail.windows(2).any(|pair| pair == [0xFF, 0xD9]) {
+    if bytes.starts_with(&[0xFF, 0xD8]) && !jpeg_has_an_end(bytes) {
         return Err(Error::bad(path, "the JPEG is cut off; export or download it again"));
     }
     Ok(())
+}
+
+/// Whether the end marker follows the picture's data. Headers are stepped over by their length: the
+/// thumbnail in them has an end marker of its own.
+fn jpeg_has_an_end(bytes: &[u8]) -> bool {
+    let mut at = 2;
+    while let Some(&[0xFF, marker]) = bytes.get(at..at + 2) {
+        match marker {
+            0xDA => return bytes[at..].windows(2).any(|pair| pair == [0xFF, 0xD9]),
+            // Padding, and markers without a length.
+            0xFF => at += 1,
+            0x01 | 0xD0..=0xD8 => at += 2,
+            _ => match bytes.get(at + 2..at + 4) {
+                Some(&[high, low]) => at += 2 + usize::from(u16::from_be_bytes([high, low])),
+                _ => return false,
+            },
+        }
+    }
+    false
 }
 
 fn is_heic(bytes: &[u8]) -> bool {

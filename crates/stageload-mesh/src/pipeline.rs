@@ -16,9 +16,9 @@ use crate::picture::Picture;
 use crate::plane::{Mask, Plane};
 use crate::poisson::Potential;
 use crate::prior::Shape;
-use crate::surface::{Field, extract};
+use crate::surface::{CUT, Field, extract};
 use crate::topology::Topology;
-use crate::{Error, Result, matte, outline, relief, simplify, smooth, texture, topology};
+use crate::{Error, Result, matte, outline, relief, simplify, smooth, texture};
 
 const U2NETP: &[u8] = include_bytes!("../weights/u2netp.safetensors");
 const SHAPE_PRIOR: &[u8] = include_bytes!("../weights/shape_prior.safetensors");
@@ -69,6 +69,8 @@ pub fn run(options: &Options, sink: EventSink) -> Result<Report> {
         models.enter("shape_1024")?;
     }
     let field = field(potential, &outlined, shape, &scene, options.relief, device);
+
+    refuse_nothing(&field, &options.image)?;
 
     models.enter("texture")?;
     let atlas = scene.source(&picture, &matte, &field, options, device).atlas();
@@ -211,6 +213,15 @@ fn field(
     Field { u: capped(u, &scene.window), front, back: ratio, mid }
 }
 
+/// The smoothed outline can lose what the matte still had: hairs and threads.
+fn refuse_nothing(field: &Field, path: &Path) -> Result<()> {
+    if field.u.data.iter().any(|&u| u > 0.0) {
+        return Ok(());
+    }
+    let why = "the subject is too thin to make a solid of; crop closer to it";
+    Err(Error::no_subject(path, why))
+}
+
 /// Where the picture ends the subject goes on as its last row or column is, until the cap.
 fn across_the_edge(u: Plane, inside: Mask, outlined: &Plane, window: &Mask) -> (Plane, Mask) {
     if window.all() {
@@ -227,7 +238,7 @@ fn across_the_edge(u: Plane, inside: Mask, outlined: &Plane, window: &Mask) -> (
 /// Closes the subject with a flat face where the picture cuts it.
 fn capped(mut u: Plane, window: &Mask) -> Plane {
     for (u, on) in u.data.iter_mut().zip(&window.data) {
-        *u = if *on { *u } else { -1e9 };
+        *u = if *on { *u } else { 10.0 * CUT };
     }
     u
 }
@@ -235,14 +246,14 @@ fn capped(mut u: Plane, window: &Mask) -> Plane {
 fn decode(field: &Field, faces: usize, atlas: image::RgbImage) -> Model {
     let mut surface = extract(field);
     smooth::smooth(&mut surface.mesh);
-    let mesh = topology::without_flaps(&simplify::simplify(surface, faces));
+    let mesh = simplify::simplify(surface, faces);
     Model::new(&mesh, field.side(), atlas)
 }
 
 fn checked(model: &Model) -> Result<Report> {
     let (points, indices) = model.welded();
     let topology = Topology::of(points, &indices);
-    if !topology.is_watertight() {
+    if topology.components == 0 || !topology.is_watertight() {
         return Err(Error::Unsound(format!("{topology:?}")));
     }
     let (vertices, faces) = (model.positions.len(), model.indices.len() / 3);
@@ -253,6 +264,8 @@ fn origin(options: &Options, picture: &Picture) -> Origin {
     let wishes = serde_json::json!({
         "grid": options.grid.side(),
         "faces": options.face_target(),
+        "texture": options.texture,
+        "device": options.device,
         "back": options.back,
         "relief": options.relief,
         "shape": options.shape,

@@ -51,7 +51,7 @@ pub fn sheet(model: &Model) -> RgbImage {
         .into_par_iter()
         .map(|(azimuth, elevation)| {
             let view = View { azimuth, elevation };
-            let seen = Seen::new(model, view, VIEW_SIDE * SAMPLES, 1.05);
+            let seen = Seen::new(model, view, VIEW_SIDE * SAMPLES, 1.15);
             [Shading::Lit, Shading::Clay].map(|shading| halved(&seen.painted(shading)))
         })
         .collect();
@@ -62,9 +62,6 @@ pub fn sheet(model: &Model) -> RgbImage {
 }
 
 /// Draws a model `side`×`side` pixels large; `extent` world units fill the side.
-///
-/// # Panics
-/// Never for a model whose indices are in range.
 pub fn draw(model: &Model, view: View, side: usize, extent: f32, shading: Shading) -> Drawing {
     let seen = Seen::new(model, view, side, extent);
     let covered = seen.nearest.iter().map(|&(_, t)| t != NOTHING).collect();

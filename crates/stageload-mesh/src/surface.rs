@@ -11,6 +11,9 @@ use crate::plane::Plane;
 /// Grid corner k lies at z = k − ½, so that no corner falls on the mid surface of a flat subject.
 const Z_OFFSET: f32 = 0.5;
 
+/// u at and below this marks where the picture cuts the subject: the surface ends there in a flat face.
+pub(crate) const CUT: f32 = -1e8;
+
 /// Triangles over points.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Mesh {

@@ -2,7 +2,7 @@
 
 use tch::Tensor;
 
-/// Bilinear resize to `n`×`n`.
+/// Bilinear resize to `h`×`w`.
 pub(crate) fn bilinear(x: &Tensor, h: i64, w: i64) -> Tensor {
     x.upsample_bilinear2d([h, w], false, None, None)
 }

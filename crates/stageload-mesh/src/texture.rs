@@ -7,11 +7,11 @@
 use image::RgbImage;
 use tch::{Device, Kind, Tensor};
 
-use crate::distance::{distance, erode};
+use crate::distance::{distance, erode, nearest};
 use crate::matte::rgb_tensor;
 use crate::options::Back;
 use crate::plane::Plane;
-use crate::surface::Field;
+use crate::surface::{CUT, Field};
 use crate::tensor::{bilinear, blur, pool};
 
 /// Levels of the pyramid that the rim's blur picks from.
@@ -55,14 +55,24 @@ impl Source<'_> {
 
     /// How far each texel is subject and nothing else, in 0..1.
     fn trust(&self) -> Tensor {
-        let radius = (self.enlargement * MIXED).round().max(2.0);
-        let core = erode(&self.matte.above(0.6), radius as f32).plane().tensor(self.device);
+        let subject = self.matte.above(0.6);
+        let mut radius = (self.enlargement * MIXED).round().max(2.0);
+        let mut core = erode(&subject, radius as f32);
+        // Something must be left to take colours from, however thin the subject is.
+        while core.count() == 0 && radius > 0.5 {
+            radius /= 2.0;
+            core = erode(&subject, radius as f32);
+        }
+        let core = if core.count() == 0 { self.matte.above(0.5) } else { core };
+        let core = core.plane().tensor(self.device);
         ((blur(&core, radius / 2.0) * core) * 1.2).clamp(0.0, 1.0)
     }
 
     /// Cosine between the sheets' normals and the view, at the charts' size.
     fn facing(&self) -> (Tensor, Tensor) {
-        let root = blur(&self.field.u.tensor(self.device), 1.0).clamp_min(1e-3).sqrt();
+        // Beyond a cut edge u is far below zero; blurred in, that would look like a cliff.
+        let u = self.across_the_cut().tensor(self.device);
+        let root = blur(&u, 1.0).clamp_min(1e-3).sqrt();
         let facing = |ratio: &Plane| {
             let height = ratio.tensor(self.device) * &root;
             let (dx, dy) = (slope(&height, 3), slope(&height, 2));
@@ -70,6 +80,13 @@ impl Source<'_> {
             bilinear(&cosine, self.side(), self.side())
         };
         (facing(&self.field.front), facing(&self.field.back))
+    }
+
+    /// u with the values beside a cut carried on over it.
+    fn across_the_cut(&self) -> Plane {
+        let u = &self.field.u;
+        let inside = u.map(|v| if v > CUT { 1.0 } else { 0.0 }).above(0.5);
+        if inside.all() { u.clone() } else { u.gather(&nearest(&inside)) }
     }
 
     /// A far side without the front's picture: colours next to the outline, carried inwards, with a
@@ -83,7 +100,7 @@ impl Source<'_> {
         let deep = deep.tensor(self.device);
         let soft = filled.lerp_tensor(&blur(&filled, n * 0.012), &deep);
         let grain = rgb - blur(rgb, n * 0.006);
-        let fine = grain.abs().lt(0.08).to_kind(Kind::Float);
+        let fine = grain.abs().lt(0.04).to_kind(Kind::Float);
         soft + grain * fine * deep * 0.25
     }
 }
@@ -131,7 +148,9 @@ fn foreshorten(rgb: &Tensor, cosine: &Tensor) -> Tensor {
             coarse.upsample_bicubic2d([n, n], false, None, None)
         };
         out += full * share;
-        coarse = pool(&coarse, 2);
+        if i < LEVELS {
+            coarse = pool(&coarse, 2);
+        }
     }
     out
 }

@@ -1,7 +1,7 @@
 //! U²-Net's small form (Qin et al. 2020; 1.1 M parameters): how salient each pixel is.
 //!
-//! Eleven U-shaped blocks, each 119 convolutions' share named in execution order, as
-//! `weights/README.md` lists them. Batch normalisation is folded into the weights.
+//! Eleven U-shaped blocks, 119 convolutions in all, named in execution order as `weights/README.md`
+//! lists them. Batch normalisation is folded into the weights.
 
 use stageload_torch::{Result, Weights};
 use tch::Tensor;

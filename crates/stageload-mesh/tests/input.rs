@@ -96,6 +96,11 @@ fn png_with_alpha_needs_no_net() {
 fn grey_alpha_palette_and_sixteen_bit_pngs_are_read() {
     let desk = Desk::new();
     let ball: DynamicImage = ball(128).into();
+    desk.makes_a_mesh(&desk.picture(
+        "grey.png",
+        &DynamicImage::ImageLuma8(ball_on_grey(128).to_luma8()),
+        ImageFormat::Png,
+    ));
     for (name, image) in [
         ("grey-alpha.png", DynamicImage::ImageLumaA8(ball.to_luma_alpha8())),
         ("sixteen.png", DynamicImage::ImageRgba16(ball.to_rgba16())),
@@ -228,6 +233,82 @@ fn a_cut_off_download_is_refused_and_not_filled_with_grey() {
     let bytes = std::fs::read(whole).unwrap();
     let cut = desk.file("cut.png", &bytes[..bytes.len() / 2]);
     desk.refuses(&cut, 65, &["cannot decode", "again"]);
+}
+
+#[test]
+fn a_thumbnail_inside_a_cut_off_jpeg_does_not_pass_for_its_end() {
+    let desk = Desk::new();
+    let whole = desk.picture("whole.jpg", &ball_on_grey(256), ImageFormat::Jpeg);
+    let bytes = std::fs::read(whole).unwrap();
+    let mut camera = bytes[..2].to_vec();
+    camera.extend([0xFF, 0xE1, 0, 12]);
+    camera.extend(b"Exif\0\0");
+    camera.extend([0xFF, 0xD8, 0xFF, 0xD9]);
+    camera.extend(&bytes[2..bytes.len() / 2]);
+    desk.refuses(&desk.file("cut.jpg", &camera), 65, &["cut off"]);
+}
+
+#[test]
+fn a_pipe_or_a_device_is_not_a_picture() {
+    let desk = Desk::new();
+    desk.refuses(Path::new("/dev/zero"), 65, &["device or a pipe"]);
+}
+
+/// A picture whose alpha is what `inside` says of each pixel.
+fn cut_out(w: u32, h: u32, inside: impl Fn(f32, f32) -> bool) -> DynamicImage {
+    DynamicImage::ImageRgba8(RgbaImage::from_fn(w, h, |x, y| {
+        let on = inside(x as f32 + 0.5, y as f32 + 0.5);
+        Rgba([230, 120, 30, if on { 255 } else { 0 }])
+    }))
+}
+
+#[test]
+fn odd_shapes_give_a_solid_with_colours_or_a_refusal_and_never_an_empty_file() {
+    let desk = Desk::new();
+    let ring =
+        |x: f32, y: f32, side: f32| ((x - side / 2.0).hypot(y - side / 2.0) - side * 0.4).abs();
+    let shapes = [
+        ("ring.png", cut_out(64, 64, |x, y| ring(x, y, 64.0) < 1.5)),
+        ("wide ring.png", cut_out(256, 256, |x, y| ring(x, y, 256.0) < 12.0)),
+        ("line.png", cut_out(1600, 64, |_, y| (y - 32.0).abs() < 1.5)),
+        ("bar.png", cut_out(900, 64, |x, y| (y - 32.0).abs() < 20.0 && (x - 450.0).abs() < 400.0)),
+        ("tall.png", cut_out(64, 900, |x, y| (x - 32.0).abs() < 20.0 && (y - 450.0).abs() < 400.0)),
+        (
+            "two.png",
+            cut_out(300, 200, |x, y| {
+                (x - 80.0).abs().min((x - 220.0).abs()).hypot(y - 100.0) < 50.0
+            }),
+        ),
+        ("board.png", cut_out(128, 128, |x, y| ((x / 16.0) as u32 + (y / 16.0) as u32) % 2 == 0)),
+        ("half.png", cut_out(128, 128, |x, _| x < 64.0)),
+        ("corner.png", cut_out(128, 128, |x, y| x + y < 128.0)),
+        ("holes.png", cut_out(200, 200, |x, y| ((x % 40.0) - 20.0).hypot((y % 40.0) - 20.0) > 9.0)),
+        (
+            "comb.png",
+            cut_out(256, 128, |x, y| {
+                y > 90.0 && y < 120.0 || y > 10.0 && y <= 90.0 && x % 16.0 < 5.0
+            }),
+        ),
+    ];
+    for (name, shape) in shapes {
+        let image = desk.picture(name, &shape, ImageFormat::Png);
+        let run = worker(&image, &desk.out, &QUICK);
+        let said = String::from_utf8_lossy(&run.stderr).into_owned();
+        match run.status.code() {
+            Some(0) => {
+                let model = read(&desk.out).0;
+                let (points, indices) = model.welded();
+                let topology = stageload_mesh::Topology::of(points, &indices);
+                assert!(!indices.is_empty() && topology.is_watertight(), "{name}: {topology:?}");
+                let brightest = model.atlas.pixels().map(|p| p.0[0]).max();
+                assert!(brightest > Some(180), "{name} came out dark");
+                std::fs::remove_file(&desk.out).unwrap();
+                std::fs::remove_file(desk.out.with_extension("preview.png")).unwrap();
+            }
+            Some(65) => assert!(said.contains("crop") || said.contains("background"), "{said}"),
+            other => panic!("{name}: {other:?} {said}"),
+        }
+    }
 }
 
 #[test]

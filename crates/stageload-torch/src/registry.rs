@@ -152,8 +152,7 @@ impl StagedModels {
     /// When there is no such model.
     pub fn release(&mut self, name: &str) -> Result<()> {
         self.slot(name)?;
-        self.drop_weights(name);
-        empty_device_cache();
+        self.release_these(&[name.into()]);
         Ok(())
     }
 
@@ -229,29 +228,36 @@ impl StagedModels {
     }
 
     fn release_all_but(&mut self, needed: &[String]) {
-        let loaded: Vec<String> = self.loaded().into_iter().map(String::from).collect();
-        let unneeded: Vec<_> = loaded.iter().filter(|name| !needed.contains(name)).collect();
-        for name in &unneeded {
-            self.drop_weights(name);
-        }
-        if self.residency == Residency::Staged {
+        let loaded = self.loaded().into_iter().map(String::from);
+        let unneeded: Vec<String> = loaded.filter(|name| !needed.contains(name)).collect();
+        self.release_these(&unneeded);
+    }
+
+    /// Drops models and says so once their memory is back: whoever takes a look at the event must
+    /// not still see the old model.
+    fn release_these(&mut self, names: &[String]) {
+        let start = Instant::now();
+        let mut events: Vec<Event> = names.iter().filter_map(|n| self.drop_weights(n)).collect();
+        if self.residency == Residency::Staged || !events.is_empty() {
             empty_device_cache();
+        }
+        for event in &mut events {
+            event.seconds = Some(seconds_since(start));
+            self.emit(event);
         }
     }
 
-    fn drop_weights(&mut self, name: &str) {
-        let Some(slot) = self.slots.get_mut(name) else { return };
-        let Some(weights) = slot.weights.take() else { return };
+    fn drop_weights(&mut self, name: &str) -> Option<Event> {
+        let slot = self.slots.get_mut(name)?;
+        let weights = slot.weights.take()?;
         slot.released_at.clone_from(&self.current);
-        let (start, nbytes) = (Instant::now(), weights.nbytes());
-        let kept = weights.release();
         let mut event = Event::new(EventKind::Release);
         event.name = Some(name.into());
-        event.nbytes = Some(nbytes);
-        event.seconds = Some(seconds_since(start));
+        event.nbytes = Some(weights.nbytes());
+        let kept = weights.release();
         event.note =
             (kept > Bytes::ZERO).then(|| format!("kept={} by tensors cloned out of it", kept.0));
-        self.emit(&event);
+        Some(event)
     }
 
     fn emit(&mut self, event: &Event) {

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use stageload_core::{Bytes, Event, EventKind};
-use stageload_torch::{Error, EventFile, Residency, Result, StagedModels, Weights};
+use stageload_torch::{Error, Residency, Result, StagedModels, Weights};
 use tch::{Device, Kind, Tensor};
 
 const FLOATS: i64 = 1 << 16;
@@ -219,6 +219,7 @@ fn releasing_gives_the_memory_back_to_the_system() {
     models.enter("after").unwrap();
     let without = anonymous_kb();
     if let (Some(with), Some(without)) = (with, without) {
+        // Elsewhere than on Linux the end-to-end tests see it in the trace.
         assert!(with - without > 180 << 10, "{with} kB with the model, {without} kB without");
     }
 }
@@ -228,11 +229,4 @@ fn anonymous_kb() -> Option<i64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|l| l.starts_with("RssAnon:"))?;
     line.split_whitespace().nth(1)?.parse().ok()
-}
-
-#[test]
-fn without_a_supervisor_events_go_nowhere_and_nothing_fails() {
-    let _turn = alone();
-    let mut events = EventFile::from_env();
-    events.emit(&Event::new(EventKind::Mark));
 }
