@@ -1,7 +1,10 @@
 //! Limits are held, over the whole tree, and nobody is stopped without cause.
 
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
 use crate::hog::{guarded, hog};
-use crate::support::{Folder, finish, guard, is_gone, pid_in, stageload};
+use crate::support::{Folder, finish, full_pipe, guard, is_gone, pid_in, stageload, wait};
 
 #[test]
 fn a_job_over_its_limit_is_stopped_and_the_reason_names_the_stage() {
@@ -26,6 +29,23 @@ fn a_job_over_its_limit_is_stopped_and_the_reason_names_the_stage() {
     assert!((100 << 20..700 << 20).contains(&peak), "{peak}: stopped long before it had 800 MB");
     assert_eq!(summary["exit"], 3);
     assert_eq!(summary["stages"].as_array().unwrap().last().unwrap()["stage"], "shape_1024");
+}
+
+#[test]
+fn a_full_pipe_on_stderr_that_nobody_reads_does_not_keep_the_guard_from_stopping_a_job() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.jsonl");
+    let flags = ["--limit", "100M", "--trace", trace.to_str().unwrap()];
+    let (unread, full) = full_pipe();
+    let mut command = guarded(&flags, "stage:a grow:800 sleep:60000");
+    let began = Instant::now();
+    let child = command.stdout(Stdio::null()).stderr(full).spawn().unwrap();
+    assert_eq!(wait(child), Some(3));
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    let shown = finish(stageload().args(["summary", "--json"]).arg(&trace));
+    let summary: serde_json::Value = serde_json::from_str(&shown.out).unwrap();
+    assert!(summary["peak_footprint"].as_u64().unwrap() < 700 << 20, "{}", shown.out);
+    drop(unread);
 }
 
 #[test]

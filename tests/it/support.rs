@@ -1,6 +1,8 @@
 //! What the tests share: a folder, a guard command, a deadline on everything.
 
 use std::fs;
+use std::io::{PipeReader, PipeWriter, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -112,4 +114,19 @@ fn kill(pid: i32, signal: i32) -> bool {
     assert!(pid > 1);
     // SAFETY: kill takes two numbers and touches no memory.
     unsafe { libc::kill(pid, signal) == 0 }
+}
+
+/// A pipe that takes not one byte more, as a terminal after Ctrl-S does.
+pub(crate) fn full_pipe() -> (PipeReader, PipeWriter) {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    set_status(&writer, libc::O_NONBLOCK);
+    while writer.write(b"x").is_ok() {}
+    set_status(&writer, 0);
+    (reader, writer)
+}
+
+#[expect(unsafe_code, reason = "std cannot make a pipe non-blocking")]
+fn set_status(pipe: &PipeWriter, flags: i32) {
+    // SAFETY: fcntl with F_SETFL takes numbers and touches no memory.
+    assert_eq!(unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, flags) }, 0);
 }

@@ -39,5 +39,6 @@ fn main() -> ExitCode {
         output::error(&failure.to_string());
         failure.exit_code()
     });
+    output::drain();
     ExitCode::from(u8::try_from(code).unwrap_or(1))
 }

@@ -201,9 +201,10 @@ impl Run<'_> {
 
     fn stop(&mut self, why: &str) -> (Stopping, bool) {
         let leader = self.child.id() as i32;
-        self.observer.notice(&Notice::Stopping { pid: leader, why: why.to_owned() });
         let mut turn = self.turn(false);
         let mut stopping = Stopping::begin(&self.meter, leader, turn, self.job.grace);
+        // Said after it is done: an observer that blocks must not keep the job alive.
+        self.observer.notice(&Notice::Stopping { pid: leader, why: why.to_owned() });
         loop {
             match stopping.turn(&self.meter, turn) {
                 Progress::Going => {}
