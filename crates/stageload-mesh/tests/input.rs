@@ -279,7 +279,10 @@ fn odd_shapes_give_a_solid_with_colours_or_a_refusal_and_never_an_empty_file() {
                 (x - 80.0).abs().min((x - 220.0).abs()).hypot(y - 100.0) < 50.0
             }),
         ),
-        ("board.png", cut_out(128, 128, |x, y| ((x / 16.0) as u32 + (y / 16.0) as u32) % 2 == 0)),
+        (
+            "board.png",
+            cut_out(128, 128, |x, y| ((x / 16.0) as u32 + (y / 16.0) as u32).is_multiple_of(2)),
+        ),
         ("half.png", cut_out(128, 128, |x, _| x < 64.0)),
         ("corner.png", cut_out(128, 128, |x, y| x + y < 128.0)),
         ("holes.png", cut_out(200, 200, |x, y| ((x % 40.0) - 20.0).hypot((y % 40.0) - 20.0) > 9.0)),
