@@ -68,6 +68,7 @@ impl GuardFlags {
         let Self { swap_budget, swap_limit, .. } = self;
         Job {
             command,
+            env: Vec::new(),
             room: RoomPolicy {
                 wait_free: self.wait_free,
                 swap_budget,

@@ -19,6 +19,8 @@ pub const JOB_ENV: &str = "STAGELOAD_JOB";
 pub struct Job {
     /// The program and its arguments.
     pub command: Vec<OsString>,
+    /// What its environment has besides the guard's own.
+    pub env: Vec<(OsString, OsString)>,
     /// When it may start.
     pub room: RoomPolicy,
     /// When it is stopped.

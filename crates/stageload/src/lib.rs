@@ -12,6 +12,7 @@
 //! let budget = Bytes::gib(8);
 //! let job = Job {
 //!     command: vec!["python".into(), "generate.py".into()],
+//!     env: Vec::new(),
 //!     room: RoomPolicy {
 //!         wait_free: Percent::new(40).unwrap_or_default(),
 //!         swap_budget: budget,

@@ -94,8 +94,16 @@ impl Meter {
             self.strangers.retain(|pid, id| is_same(&self.machine, *pid, *id));
         }
         self.passes = self.passes.wrapping_add(1);
-        self.members.retain(|pid, id| is_same(&self.machine, *pid, *id));
+        // No list, no news: whoever was there is taken to be there still.
+        if !self.is_blind {
+            self.members.retain(|pid, id| !is_over(&self.machine, *pid, *id));
+        }
         self.admit(&pids);
+    }
+
+    /// Whether the last look found nobody. One that could not look does not count.
+    pub(crate) fn found_nobody(&self) -> bool {
+        !self.is_blind && self.members.is_empty()
     }
 
     fn admit(&mut self, pids: &[i32]) {
@@ -106,7 +114,7 @@ impl Meter {
             .iter()
             .filter(is_new)
             .filter(|pid| !self.never.contains(pid))
-            .filter_map(|pid| machine.process(*pid))
+            .filter_map(|pid| machine.process(*pid).ok().flatten())
             .filter(|process| !process.is_zombie)
             .collect();
         // A grandchild can be listed before its parent, so go on until nobody joins.
@@ -178,12 +186,18 @@ impl Meter {
 
 /// Whether this number still belongs to this process, and it is alive.
 pub(crate) fn is_same(machine: &Machine, pid: i32, id: ProcessId) -> bool {
-    machine.process(pid).is_some_and(|now| now.id == id && !now.is_zombie)
+    machine.process(pid).ok().flatten().is_some_and(|now| now.id == id && !now.is_zombie)
+}
+
+/// Whether it is known that this process is alive no more. What cannot be read is not known: a
+/// guard that has no file handle left must not take its job for ended.
+fn is_over(machine: &Machine, pid: i32, id: ProcessId) -> bool {
+    machine.process(pid).is_ok_and(|now| now.is_none_or(|now| now.id != id || now.is_zombie))
 }
 
 /// `pid` and every process above it, the first of all left out.
 pub(crate) fn ancestors(machine: &Machine, pid: i32) -> BTreeSet<i32> {
-    let parent = |pid: &i32| machine.process(*pid).map(|process| process.parent);
+    let parent = |pid: &i32| machine.process(*pid).ok().flatten().map(|process| process.parent);
     let mut chain = BTreeSet::new();
     let mut next = Some(pid);
     while let Some(pid) = next.filter(|pid| *pid > 1) {
@@ -255,6 +269,33 @@ mod tests {
         proc.start(104, 1, 104, 5).write(104, "environ", "A=1\0STAGELOAD_JOB=token\0");
         proc.start(105, 1, 105, 6).write(105, "environ", "STAGELOAD_JOB=another\0");
         assert_eq!(pids(&mut proc.meter()), [100, 101, 102, 103, 104]);
+    }
+
+    #[test]
+    fn a_member_that_cannot_be_read_is_not_taken_for_gone() {
+        let proc = Proc::new();
+        proc.start(100, 50, 100, 1).start(102, 100, 102, 3);
+        let mut meter = proc.meter();
+        assert_eq!(pids(&mut meter), [100, 102]);
+        fs::remove_file(proc.path().join("102/stat")).unwrap();
+        fs::create_dir(proc.path().join("102/stat")).unwrap();
+        assert_eq!(pids(&mut meter), [100, 102]);
+        proc.end(102);
+        assert_eq!(pids(&mut meter), [100]);
+    }
+
+    #[test]
+    fn a_look_at_no_list_at_all_finds_nobody_gone() {
+        let proc = Proc::new();
+        proc.start(100, 50, 100, 1);
+        let mut meter = proc.meter();
+        assert_eq!(pids(&mut meter), [100]);
+        proc.end(100);
+        assert_eq!(pids(&mut meter), [100]);
+        assert!(!meter.found_nobody());
+        proc.start(7, 1, 7, 1);
+        assert_eq!(pids(&mut meter), [] as [i32; 0]);
+        assert!(meter.found_nobody());
     }
 
     #[test]

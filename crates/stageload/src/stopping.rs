@@ -27,6 +27,8 @@ pub(crate) struct Turn {
     pub(crate) footprint: Option<Bytes>,
     /// The guard got another signal.
     pub(crate) is_hurried: bool,
+    /// The leader has ended and no member was found.
+    pub(crate) is_over: bool,
 }
 
 /// Whether the stopping goes on.
@@ -65,7 +67,7 @@ impl Stopping {
 
     /// Takes the next step. The meter has just been refreshed.
     pub(crate) fn turn(&mut self, meter: &Meter, turn: Turn) -> Progress {
-        if meter.members().next().is_none() {
+        if turn.is_over {
             return Progress::Gone;
         }
         let out_of_grace = turn.now >= self.grace_ends || turn.is_hurried || self.grows(turn);
@@ -98,7 +100,8 @@ impl Stopping {
         sys::signal_group(self.leader, signal).ok();
         let machine = meter.machine();
         let outside = |id: &ProcessId| {
-            machine.process(id.pid).is_some_and(|process| process.group != self.leader)
+            let process = machine.process(id.pid).ok().flatten();
+            process.is_some_and(|process| process.group != self.leader)
         };
         for id in members.into_iter().filter(outside) {
             if is_same(machine, id.pid, id) {

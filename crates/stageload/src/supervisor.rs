@@ -63,6 +63,8 @@ fn start(
     let tail = Tail::open(events)
         .map_err(|source| Error::System { doing: "read the job's events", source })?;
     let baseline = machine.gauges().swap_used;
+    // What can fail comes before the start: a job that runs is a job under guard.
+    let watcher = wakes.child_watcher()?;
     observer.notice(&starting(job, baseline));
     let token = token();
     // Before the job can say anything, so that no event of it lies before the trace.
@@ -76,6 +78,7 @@ fn start(
         }
     };
     let pid = child.id() as i32;
+    watcher.watch(pid);
     let mut run = Run {
         job,
         wakes,
@@ -90,7 +93,6 @@ fn start(
         footprint: None,
     };
     run.record(Record::Start(meta(job)));
-    wakes.watch_child(pid)?;
     Ok(run.guard_to_the_end())
 }
 
@@ -193,7 +195,9 @@ impl Run<'_> {
     /// None if the job ended by itself before it could be stopped.
     fn stop_for(&mut self, reason: Reason) -> Option<Stop> {
         let t = self.since_start(sys::now());
-        self.meter.members().next()?;
+        if self.is_over() {
+            return None;
+        }
         let (stopping, stuck) = self.stop(&reason.to_string());
         let survivors = if stuck { self.meter.members().collect() } else { Vec::new() };
         Some(Stop { reason, t, signalled: stopping.signalled(), survivors })
@@ -217,8 +221,15 @@ impl Run<'_> {
         }
     }
 
-    fn turn(&self, is_hurried: bool) -> Turn {
-        Turn { now: sys::now(), footprint: self.footprint, is_hurried }
+    fn turn(&mut self, is_hurried: bool) -> Turn {
+        let is_over = self.is_over();
+        Turn { now: sys::now(), footprint: self.footprint, is_hurried, is_over }
+    }
+
+    /// That nobody was seen is believed only when the system says that the leader has ended. It is
+    /// asked last, because the answer gives the leader's number away.
+    fn is_over(&mut self) -> bool {
+        self.meter.found_nobody() && !matches!(self.child.try_wait(), Ok(None))
     }
 
     fn end_of_stop(&mut self, progress: Progress) -> bool {
@@ -226,9 +237,6 @@ impl Run<'_> {
         if stuck {
             let pids = self.meter.members().map(|id| id.pid).collect();
             self.observer.notice(&Notice::Survivors(pids));
-        } else {
-            // The leader is gone, so this returns at once; it was left unreaped to keep its number.
-            self.child.wait().ok();
         }
         stuck
     }
@@ -256,7 +264,10 @@ impl Run<'_> {
         let deadline = sys::now() + LEFTOVERS;
         loop {
             self.meter.refresh();
-            let alive: Vec<i32> = self.meter.members().map(|id| id.pid).collect();
+            // The leader has ended, whatever a meter that cannot look makes of it.
+            let leader = self.child.id() as i32;
+            let others = self.meter.members().map(|id| id.pid);
+            let alive: Vec<i32> = others.filter(|pid| *pid != leader).collect();
             if alive.is_empty() || sys::now() >= deadline {
                 return alive;
             }
@@ -306,7 +317,8 @@ fn rounded(seconds: f64) -> f64 {
 
 fn command(job: &Job, events: &Path, token: &str) -> Command {
     let mut command = Command::new(&job.command[0]);
-    command.args(&job.command[1..]).env(EVENTS_ENV, events);
+    command.args(&job.command[1..]).envs(job.env.iter().map(|(name, value)| (name, value)));
+    command.env(EVENTS_ENV, events);
     // A guard inside a guard adds its token, so that the outer one still finds the job.
     match std::env::var(JOB_ENV) {
         Ok(outer) => command.env(JOB_ENV, format!("{outer}:{token}")),
@@ -337,7 +349,11 @@ fn meta(job: &Job) -> serde_json::Map<String, serde_json::Value> {
 /// Makes sure now that the reason can be written later, and that none of an older run is left.
 fn clear_reason(job: &Job) -> Result<(), Error> {
     let Some(path) = &job.reason else { return Ok(()) };
-    create("reason", path)?;
+    let file = create("reason", path)?;
+    // Never a device: root could remove `/dev/null`.
+    if !file.metadata().is_ok_and(|file| file.is_file()) {
+        return Ok(());
+    }
     std::fs::remove_file(path).map_err(|source| Error::unwritable("reason", path, source))
 }
 

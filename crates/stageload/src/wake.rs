@@ -1,7 +1,8 @@
 //! What ends the wait for the next look early: the job's end, or a signal to the guard.
 
-use std::io::Read;
+use std::io::{PipeReader, Read};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::Error;
@@ -19,6 +20,32 @@ pub(crate) enum Wake {
     Signal(i32),
 }
 
+/// The guard that gets the signals now. The pipe they come through and the thread that reads it
+/// live as long as the process.
+struct Listener {
+    guard: Option<Sender<Wake>>,
+    has_thread: bool,
+}
+
+static LISTENER: Mutex<Listener> = Mutex::new(Listener { guard: None, has_thread: false });
+
+fn lock_listener() -> MutexGuard<'static, Listener> {
+    LISTENER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn forward(mut pipe: &PipeReader) {
+    let mut byte = [0];
+    while pipe.read_exact(&mut byte).is_ok() {
+        let signal = i32::from(byte[0]);
+        if signal != libc::SIGTSTP
+            && let Some(guard) = &lock_listener().guard
+        {
+            // A guard that is done listens no more.
+            guard.send(Wake::Signal(signal)).ok();
+        }
+    }
+}
+
 /// Where wakes arrive.
 #[derive(Debug)]
 pub(crate) struct Wakes {
@@ -29,35 +56,48 @@ pub(crate) struct Wakes {
 
 impl Wakes {
     pub(crate) fn listen() -> Result<Self, Error> {
-        let (signals, mut pipe) = SignalPipe::open(&SIGNALS)
-            .map_err(|source| Error::System { doing: "listen for signals", source })?;
         let (sender, receiver) = channel();
-        let to_guard = sender.clone();
-        spawn("stageload-signals", move || {
-            let mut byte = [0];
-            while pipe.read_exact(&mut byte).is_ok() {
-                let signal = i32::from(byte[0]);
-                if signal != libc::SIGTSTP && to_guard.send(Wake::Signal(signal)).is_err() {
-                    break;
-                }
-            }
-        })?;
+        let mut listener = lock_listener();
+        let (signals, pipe) = SignalPipe::open(&SIGNALS)
+            .map_err(|source| Error::System { doing: "listen for signals", source })?;
+        if !listener.has_thread {
+            spawn("stageload-signals", move || forward(pipe))?;
+            listener.has_thread = true;
+        }
+        listener.guard = Some(sender.clone());
         Ok(Self { sender, receiver, _signals: signals })
     }
 
-    /// Has `Wake::Ended` sent when the child ends.
-    pub(crate) fn watch_child(&self, pid: i32) -> Result<(), Error> {
+    /// A thread that is ready to wait for a child that is not there yet.
+    pub(crate) fn child_watcher(&self) -> Result<ChildWatcher, Error> {
         let to_guard = self.sender.clone();
+        let (to_watcher, child) = channel();
         spawn("stageload-child", move || {
-            sys::wait_for_exit(pid);
-            // Nobody listens any more when the guard itself has reaped the child.
-            to_guard.send(Wake::Ended).ok();
-        })
+            // Without a number the child was never started.
+            if let Ok(pid) = child.recv() {
+                sys::wait_for_exit(pid);
+                // Nobody listens any more when the guard itself has reaped the child.
+                to_guard.send(Wake::Ended).ok();
+            }
+        })?;
+        Ok(ChildWatcher(to_watcher))
     }
 
     /// The next wake within `time`, or None.
     pub(crate) fn wait(&self, time: Duration) -> Option<Wake> {
         self.receiver.recv_timeout(time).ok()
+    }
+}
+
+/// Started before the child, so that no failure can leave a child that nobody watches.
+#[derive(Debug)]
+pub(crate) struct ChildWatcher(Sender<i32>);
+
+impl ChildWatcher {
+    /// Has `Wake::Ended` sent when this child ends.
+    pub(crate) fn watch(self, pid: i32) {
+        // The thread waits for nothing else.
+        self.0.send(pid).ok();
     }
 }
 
@@ -67,4 +107,36 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> 
         .spawn(work)
         .map(drop)
         .map_err(|source| Error::System { doing: "start a thread", source })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(20);
+
+    #[expect(unsafe_code, reason = "std sends no signals")]
+    fn hang_up() {
+        // SAFETY: raise takes a number and touches no memory.
+        unsafe { libc::raise(libc::SIGHUP) };
+    }
+
+    // One test, because one process has one listener at a time.
+    #[test]
+    fn a_second_guard_hears_signals_and_the_end_of_its_child_as_the_first_did() {
+        for _ in 0..2 {
+            let wakes = Wakes::listen().unwrap();
+            hang_up();
+            assert_eq!(wakes.wait(SOON), Some(Wake::Signal(libc::SIGHUP)));
+            let watcher = wakes.child_watcher().unwrap();
+            let mut child = Command::new("true").spawn().unwrap();
+            watcher.watch(child.id() as i32);
+            assert_eq!(wakes.wait(SOON), Some(Wake::Ended));
+            child.wait().unwrap();
+            drop(wakes.child_watcher().unwrap());
+            assert_eq!(wakes.wait(Duration::from_millis(50)), None, "never started, never ended");
+        }
+    }
 }

@@ -6,6 +6,7 @@
 //! Not here: cgroups, pressure stalls and GPU memory outside the process (GTT).
 
 use std::fs;
+use std::io;
 use std::path::PathBuf;
 
 use stageload_core::{Bytes, Percent};
@@ -37,8 +38,13 @@ impl Machine {
         entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
     }
 
-    pub(crate) fn process(&self, pid: i32) -> Option<Process> {
-        parse_stat(&self.read(pid, "stat")?)
+    /// None if there is no such process; an error if that could not be found out.
+    pub(crate) fn process(&self, pid: i32) -> io::Result<Option<Process>> {
+        match fs::read(self.file(pid, "stat")) {
+            Ok(raw) => parse_stat(&raw).map(Some).ok_or(io::ErrorKind::InvalidData.into()),
+            Err(error) if is_absence(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     pub(crate) fn footprint(&self, pid: i32) -> Option<Bytes> {
@@ -80,8 +86,17 @@ impl Machine {
     }
 
     fn read(&self, pid: i32, file: &str) -> Option<Vec<u8>> {
-        fs::read(self.proc.join(pid.to_string()).join(file)).ok()
+        fs::read(self.file(pid, file)).ok()
     }
+
+    fn file(&self, pid: i32, file: &str) -> PathBuf {
+        self.proc.join(pid.to_string()).join(file)
+    }
+}
+
+/// A process that ends between the opening of its file and the reading of it is ESRCH.
+fn is_absence(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }
 
 /// The size behind `key:` in a file whose lines read `Key:   123 kB`.
@@ -135,19 +150,32 @@ mod tests {
     #[test]
     fn a_name_that_looks_like_a_state_fools_nobody() {
         let machine = fixtures("hostile-names");
-        let process = machine.process(4242).unwrap();
+        let process = machine.process(4242).unwrap().unwrap();
         assert_eq!(process.id, ProcessId { pid: 4242, start: 987_654 });
         assert_eq!((process.parent, process.group, process.session), (17, 4240, 4240));
         assert!(!process.is_zombie);
-        assert!(machine.process(4243).unwrap().is_zombie);
-        assert_eq!(machine.process(4244).unwrap().parent, 1, "a name that is not UTF-8");
+        assert!(machine.process(4243).unwrap().unwrap().is_zombie);
+        assert_eq!(machine.process(4244).unwrap().unwrap().parent, 1, "a name that is not UTF-8");
     }
 
     #[test]
     fn a_process_whose_main_thread_ended_lives_on_in_the_others() {
         let machine = fixtures("hostile-names");
-        assert!(!machine.process(4245).unwrap().is_zombie);
+        assert!(!machine.process(4245).unwrap().unwrap().is_zombie);
         assert_eq!(machine.footprint(4245), Some(Bytes::mib(7)));
+    }
+
+    #[test]
+    fn a_process_that_cannot_be_read_is_not_one_that_is_gone() {
+        let proc = tempfile::tempdir().unwrap();
+        let machine = Machine::under(proc.path());
+        assert_eq!(machine.process(7).unwrap(), None);
+        // Reading a folder fails for root too, with an error that does not mean absence.
+        fs::create_dir_all(proc.path().join("7/stat")).unwrap();
+        machine.process(7).unwrap_err();
+        fs::create_dir(proc.path().join("8")).unwrap();
+        fs::write(proc.path().join("8/stat"), "8 (half").unwrap();
+        machine.process(8).unwrap_err();
     }
 
     #[test]
@@ -194,7 +222,7 @@ mod tests {
         let machine = Machine::here();
         let me = std::process::id() as i32;
         assert!(machine.pids().contains(&me));
-        assert_eq!(machine.process(me).unwrap().id.pid, me);
+        assert_eq!(machine.process(me).unwrap().unwrap().id.pid, me);
         assert!(machine.footprint(me).unwrap() > Bytes::ZERO);
         assert!(machine.command_line(me).is_some());
     }

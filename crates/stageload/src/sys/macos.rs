@@ -6,6 +6,7 @@
 #![expect(clippy::unused_self, reason = "the same calls as on Linux, which has a root path")]
 
 use std::ffi::{CStr, c_int, c_void};
+use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::ptr;
 
@@ -44,15 +45,16 @@ impl Machine {
         list_pids().unwrap_or_default()
     }
 
-    pub(crate) fn process(&self, pid: i32) -> Option<Process> {
-        let info = bsd_info(pid)?;
-        Some(Process {
+    /// None if there is no such process; an error if that could not be found out.
+    pub(crate) fn process(&self, pid: i32) -> io::Result<Option<Process>> {
+        let Some(info) = bsd_info(pid)? else { return Ok(None) };
+        Ok(Some(Process {
             id: ProcessId { pid, start: info.pbi_start_tvsec * 1_000_000 + info.pbi_start_tvusec },
             parent: info.pbi_ppid as i32,
             group: info.pbi_pgid as i32,
             session: session_of(pid),
             is_zombie: info.pbi_status == ZOMBIE,
-        })
+        }))
     }
 
     pub(crate) fn footprint(&self, pid: i32) -> Option<Bytes> {
@@ -94,15 +96,19 @@ fn list_pids() -> Option<Vec<i32>> {
 }
 
 #[expect(unsafe_code, reason = "libproc is a C interface")]
-fn bsd_info(pid: i32) -> Option<libc::proc_bsdinfo> {
+fn bsd_info(pid: i32) -> io::Result<Option<libc::proc_bsdinfo>> {
     let mut info = MaybeUninit::<libc::proc_bsdinfo>::zeroed();
     let size = size_of::<libc::proc_bsdinfo>() as c_int;
     // SAFETY: the buffer has `size` bytes, the size of the flavor that is asked for.
     let filled = unsafe {
         libc::proc_pidinfo(pid, libc::PROC_PIDTBSDINFO, 0, info.as_mut_ptr().cast(), size)
     };
-    // SAFETY: all-zero is a valid proc_bsdinfo, and the call only wrote plain numbers.
-    (filled == size).then(|| unsafe { info.assume_init() })
+    if filled == size {
+        // SAFETY: all-zero is a valid proc_bsdinfo, and the call only wrote plain numbers.
+        return Ok(Some(unsafe { info.assume_init() }));
+    }
+    let error = io::Error::last_os_error();
+    if error.raw_os_error() == Some(libc::ESRCH) { Ok(None) } else { Err(error) }
 }
 
 #[expect(unsafe_code, reason = "std does not tell sessions")]
@@ -160,7 +166,7 @@ mod tests {
         let machine = Machine::here();
         let me = std::process::id() as i32;
         assert!(machine.pids().contains(&me));
-        assert_eq!(machine.process(me).unwrap().id.pid, me);
+        assert_eq!(machine.process(me).unwrap().unwrap().id.pid, me);
         assert!(machine.footprint(me).unwrap() > Bytes::ZERO);
         assert!(machine.command_line(me).is_some());
     }

@@ -5,7 +5,8 @@
 //! * `unsupported.rs` has the same names for every other system and knows nothing; it is compiled
 //!   by the tests of every system.
 //!
-//! Nothing here decides anything: a value that cannot be read is None.
+//! Nothing here decides anything: a value that cannot be read is None. A process that is not there
+//! is told apart from one that cannot be read, because the first is over and the second is not.
 
 use serde::Serialize;
 use stageload_core::{Bytes, Percent};

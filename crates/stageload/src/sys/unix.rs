@@ -4,6 +4,7 @@ use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
@@ -88,7 +89,7 @@ pub(crate) fn wait_for_exit(pid: i32) {
     }
 }
 
-/// Where the handler writes; -1 while nobody listens.
+/// Where the handler writes; -1 before anybody listened.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
 
 /// While it lives, the given signals arrive as bytes in a pipe instead of ending this process.
@@ -96,16 +97,37 @@ static PIPE: AtomicI32 = AtomicI32::new(-1);
 #[derive(Debug)]
 pub(crate) struct SignalPipe {
     caught: Vec<i32>,
-    _writer: PipeWriter,
 }
 
 impl SignalPipe {
-    pub(crate) fn open(signals: &[i32]) -> io::Result<(Self, PipeReader)> {
-        let (reader, writer) = io::pipe()?;
+    /// The same pipe each time.
+    pub(crate) fn open(signals: &[i32]) -> io::Result<(Self, &'static PipeReader)> {
+        let (reader, writer) = pipe_for_life()?;
         PIPE.store(writer.as_raw_fd(), Ordering::SeqCst);
         let caught = signals.iter().copied().filter(|signal| catch(*signal)).collect();
-        Ok((Self { caught, _writer: writer }, reader))
+        Ok((Self { caught }, reader))
     }
+}
+
+/// One pipe that is never closed: a handler that runs late must not write into whatever got the
+/// number of its pipe.
+fn pipe_for_life() -> io::Result<&'static (PipeReader, PipeWriter)> {
+    static ENDS: OnceLock<(PipeReader, PipeWriter)> = OnceLock::new();
+    if ENDS.get().is_none() {
+        let (reader, writer) = io::pipe()?;
+        set_nonblocking(&writer)?;
+        // Whoever was first wins, and the other pipe closes with nobody knowing it.
+        ENDS.set((reader, writer)).ok();
+    }
+    ENDS.get().ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// A handler that blocks on a full pipe would block the very thread that may have to empty it.
+#[expect(unsafe_code, reason = "std cannot make a pipe non-blocking")]
+fn set_nonblocking(pipe: &PipeWriter) -> io::Result<()> {
+    // SAFETY: fcntl with F_SETFL takes numbers and touches no memory.
+    let code = unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+    if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 impl Drop for SignalPipe {
@@ -115,7 +137,6 @@ impl Drop for SignalPipe {
             // SAFETY: SIG_DFL is a valid disposition for each signal that `catch` accepted.
             unsafe { libc::signal(*signal, libc::SIG_DFL) };
         }
-        PIPE.store(-1, Ordering::SeqCst);
     }
 }
 
@@ -123,11 +144,21 @@ extern "C" fn on_signal(signal: i32) {
     let pipe = PIPE.load(Ordering::SeqCst);
     let byte = signal as u8;
     #[expect(unsafe_code, reason = "only async-signal-safe calls are allowed in a handler")]
-    // SAFETY: write is async-signal-safe, and `byte` lives for the call. A closed pipe only fails.
+    // SAFETY: write is async-signal-safe, and `byte` lives for the call; a full pipe only fails.
+    // errno is this thread's own and is put back: the code that was interrupted may be about to
+    // read it.
     unsafe {
-        libc::write(pipe, (&raw const byte).cast(), 1)
+        let errno = errno_place();
+        let before = *errno;
+        libc::write(pipe, (&raw const byte).cast(), 1);
+        *errno = before;
     };
 }
+
+#[cfg(target_os = "linux")]
+use libc::__errno_location as errno_place;
+#[cfg(target_os = "macos")]
+use libc::__error as errno_place;
 
 #[expect(unsafe_code, reason = "std does not handle signals")]
 fn catch(signal: i32) -> bool {
@@ -142,4 +173,25 @@ fn catch(signal: i32) -> bool {
     action.sa_flags = libc::SA_RESTART;
     // SAFETY: `action` holds a handler of the right type that makes async-signal-safe calls only.
     unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_leaves_the_errno_of_what_it_interrupts() {
+        let missing = std::fs::File::open("/no/such/file").unwrap_err();
+        // Ignored by whoever listens in another test; fails with EBADF where nobody does.
+        on_signal(libc::SIGTSTP);
+        assert_eq!(io::Error::last_os_error().raw_os_error(), missing.raw_os_error());
+    }
+
+    #[test]
+    fn a_full_signal_pipe_does_not_block_the_handler() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        set_nonblocking(&writer).unwrap();
+        while io::Write::write(&mut writer, b"x").is_ok() {}
+        drop(reader);
+    }
 }

@@ -1,4 +1,5 @@
 //! Every other system: the same names, and nothing is known.
+#![expect(clippy::unnecessary_wraps, reason = "the same signatures as where it can fail")]
 #![expect(clippy::unused_self, reason = "the same calls as on Linux, which has a root path")]
 
 use std::io::{self, PipeReader};
@@ -26,8 +27,8 @@ impl Machine {
         Vec::new()
     }
 
-    pub(crate) fn process(&self, _pid: i32) -> Option<Process> {
-        None
+    pub(crate) fn process(&self, _pid: i32) -> io::Result<Option<Process>> {
+        Ok(None)
     }
 
     pub(crate) fn footprint(&self, _pid: i32) -> Option<Bytes> {
@@ -73,7 +74,7 @@ pub(crate) fn wait_for_exit(_pid: i32) {}
 pub(crate) struct SignalPipe;
 
 impl SignalPipe {
-    pub(crate) fn open(_signals: &[i32]) -> io::Result<(Self, PipeReader)> {
+    pub(crate) fn open(_signals: &[i32]) -> io::Result<(Self, &'static PipeReader)> {
         Err(unsupported())
     }
 }
