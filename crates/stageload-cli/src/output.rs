@@ -8,6 +8,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use stageload::core::printable;
 use stageload::utc_time;
 
 /// Lines that wait for a terminal that does not take them; beyond that the oldest are dropped.
@@ -27,6 +28,8 @@ pub(crate) fn out(text: &str) {
 
 /// A log line, stamped.
 pub(crate) fn log(line: &str) {
+    // Command lines of others get in here too.
+    let line: String = printable(line).collect();
     send(Text::Line(format!("{} {line}\n", utc_time())));
 }
 

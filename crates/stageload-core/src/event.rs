@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Bytes;
 
+/// Longer names and notes are cut: they stand in tables, charts and live lines.
+const LONGEST_WORDS: usize = 200;
+
 /// The environment variable that names the file a job appends its events to.
 pub const EVENTS_ENV: &str = "STAGELOAD_EVENTS";
 
@@ -53,5 +56,39 @@ impl Event {
     /// An event of this kind with nothing else said.
     pub const fn new(kind: EventKind) -> Self {
         Self { kind, name: None, stage: None, nbytes: None, seconds: None, note: None, t: None }
+    }
+
+    /// The same event with words that a terminal can be given: a job may say anything.
+    #[must_use]
+    pub fn fit_to_show(mut self) -> Self {
+        for words in [&mut self.name, &mut self.stage, &mut self.note] {
+            *words = words.take().map(|words| printable(&words).take(LONGEST_WORDS).collect());
+        }
+        self
+    }
+}
+
+/// The text without what moves a terminal's cursor, colours it or turns its direction.
+pub fn printable(text: &str) -> impl Iterator<Item = char> {
+    let is_bidi = |c| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let is_break = |c| matches!(c, '\u{2028}' | '\u{2029}');
+    text.chars().filter(move |c| !c.is_control() && !is_bidi(*c) && !is_break(*c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_job_says_cannot_move_the_cursor_and_is_not_endless() {
+        let said = Event {
+            stage: Some("\x1b[2Jshape\r\n\u{9b}1m".into()),
+            note: Some("\u{202e}ä".repeat(1000)),
+            ..Event::new(EventKind::Stage)
+        };
+        let shown = said.fit_to_show();
+        assert_eq!(shown.stage.as_deref(), Some("[2Jshape1m"));
+        assert_eq!(shown.note, Some("ä".repeat(LONGEST_WORDS)));
+        assert_eq!(shown.name, None);
     }
 }

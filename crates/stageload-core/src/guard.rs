@@ -15,7 +15,15 @@ const LOW_FOR: Duration = Duration::from_secs(3);
 
 /// A level under a third of the floor is no dip: in the Pixal3D trace the machine was already
 /// adding 1 GB of swap per half second at 6 %.
-const FAR_BELOW: u8 = 3;
+const FAR_BELOW: u32 = 3;
+
+/// Still that low after this long is no flicker of one look. Looks can be closer together than
+/// this, where somebody polls that fast, and then two of them say no more than one.
+const STILL_FAR_BELOW: Duration = Duration::from_millis(100);
+
+/// While a rule waits for a second look, the next one comes this soon even if looks are seconds
+/// apart: at the 1.7 GB/s of the seed's burst, a poll of 5 s would cost 8.5 GB.
+const SECOND_LOOK: Duration = Duration::from_millis(200);
 
 /// A job this far over its limit is stopped at the first look. At the 1.7 GB/s of the seed's
 /// burst, waiting for a second look costs 170 MB per 100 ms.
@@ -138,13 +146,21 @@ pub struct Guard {
     stage: Option<String>,
     over: Streak,
     low: Streak,
+    far_below: Streak,
 }
 
 impl Guard {
     /// A guard for a job that starts with `baseline` swap in use. An unknown baseline is taken
     /// from the first look that knows.
     pub const fn new(policy: Policy, baseline: Option<Bytes>) -> Self {
-        Self { policy, baseline, stage: None, over: Streak::Broken, low: Streak::Broken }
+        let [over, low, far_below] = [Streak::Broken; 3];
+        Self { policy, baseline, stage: None, over, low, far_below }
+    }
+
+    /// How long until the next look: the poll, or less while a broken rule waits for a second one.
+    pub fn next_look(&self) -> Duration {
+        let is_suspect = self.over.looks() > 0 || self.low.looks() > 0;
+        if is_suspect { self.policy.poll.min(SECOND_LOOK) } else { self.policy.poll }
     }
 
     /// Takes in what the job says of itself, so that a reason can name the stage.
@@ -190,12 +206,12 @@ impl Guard {
 
     fn low_level(&mut self, level: Option<Percent>, now: Duration) -> Option<Breach> {
         let (level, floor) = (level?, self.policy.kill_free);
-        let streak = self.low.look(level < floor, now, self.policy.gap());
-        let lasted = streak.lasted(now);
-        let long = streak.looks() >= 2 && lasted >= LOW_FOR;
-        let far_below = streak.looks() >= 2 && level.get() * FAR_BELOW < floor.get();
-        let seconds = lasted.as_secs_f64();
-        (long || far_below).then_some(Breach::LevelLow { level, floor, seconds })
+        let low = self.low.look(level < floor, now, self.policy.gap());
+        let is_far_below = u32::from(level.get()) * FAR_BELOW < u32::from(floor.get());
+        let far_below = self.far_below.look(is_far_below, now, self.policy.gap());
+        let stop = low.held_for(LOW_FOR, now) || far_below.held_for(STILL_FAR_BELOW, now);
+        let seconds = low.lasted(now).as_secs_f64();
+        stop.then_some(Breach::LevelLow { level, floor, seconds })
     }
 }
 
@@ -224,6 +240,11 @@ impl Streak {
             Self::Broken => 0,
             Self::Held { looks, .. } => looks,
         }
+    }
+
+    /// Over two looks at least.
+    fn held_for(self, time: Duration, now: Duration) -> bool {
+        self.looks() >= 2 && self.lasted(now) >= time
     }
 
     fn lasted(self, now: Duration) -> Duration {

@@ -16,7 +16,7 @@ mod testing;
 mod trace;
 mod units;
 
-pub use event::{EVENTS_ENV, Event, EventKind};
+pub use event::{EVENTS_ENV, Event, EventKind, printable};
 pub use guard::{Breach, Guard, Policy, Reason, Verdict};
 pub use reading::Reading;
 pub use room::{Entry, Room, RoomPolicy, Want};

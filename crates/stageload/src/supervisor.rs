@@ -142,7 +142,7 @@ impl Run<'_> {
             {
                 return Outcome::Stopped(stop);
             }
-            match self.wakes.wait(self.job.policy.poll) {
+            match self.wakes.wait(self.guard.next_look()) {
                 None => {}
                 Some(Wake::Ended) => return self.ended(),
                 Some(Wake::Signal(signal)) => {
@@ -182,7 +182,8 @@ impl Run<'_> {
     }
 
     /// The job's clock is the guard's; what is outside the run is another clock and means now.
-    fn take_in(&mut self, mut event: Event) {
+    fn take_in(&mut self, event: Event) {
+        let mut event = event.fit_to_show();
         let now = self.since_start(sys::now());
         let said = event.t.map(|t| rounded(t - self.began.as_secs_f64()));
         event.t = Some(said.filter(|t| (0.0..=now).contains(t)).unwrap_or(now));

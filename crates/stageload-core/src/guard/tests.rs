@@ -133,10 +133,38 @@ fn a_dip_of_the_level_is_waited_out_and_a_low_level_is_not() {
 }
 
 #[test]
-fn a_level_far_below_the_floor_needs_only_two_looks() {
+fn a_level_under_a_third_of_the_floor_stops_once_it_is_still_there_100_ms_later() {
+    let mut guard = Guard::new(Policy { poll: millis(10), ..policy() }, None);
+    for ms in [0, 10, 99] {
+        assert_eq!(guard.observe(&level(3), millis(ms)), Verdict::Continue, "{ms}");
+    }
+    let Verdict::Stop(reason) = guard.observe(&level(3), millis(100)) else { panic!() };
+    assert_eq!(reason.to_string(), "memory available 3% < 10% for 0.1 s");
+}
+
+#[test]
+fn a_single_look_far_below_the_floor_stops_nobody_even_among_low_ones() {
     let mut guard = Guard::new(policy(), None);
-    assert_eq!(guard.observe(&level(3), millis(0)), Verdict::Continue);
-    assert!(matches!(guard.observe(&level(3), millis(100)), Verdict::Stop(_)));
+    for (ms, percent) in [(0, 9), (100, 3), (200, 4), (300, 2), (400, 50)] {
+        assert_eq!(guard.observe(&level(percent), millis(ms)), Verdict::Continue, "{ms}");
+    }
+}
+
+#[test]
+fn a_guard_that_looks_seldom_looks_again_at_once_when_a_rule_is_broken() {
+    let seldom = Policy { poll: millis(5000), limit: Some(Bytes::mib(300)), ..policy() };
+    for broken in [level(3), level(9), footprint(310)] {
+        let mut guard = Guard::new(seldom, None);
+        assert_eq!(guard.next_look(), millis(5000));
+        assert_eq!(guard.observe(&broken, millis(0)), Verdict::Continue);
+        assert_eq!(guard.next_look(), millis(200));
+        let fine = Reading { footprint: Some(Bytes::mib(1)), ..level(50) };
+        assert_eq!(guard.observe(&fine, millis(200)), Verdict::Continue);
+        assert_eq!(guard.next_look(), millis(5000));
+    }
+    let mut often = Guard::new(policy(), None);
+    often.observe(&level(3), millis(0));
+    assert_eq!(often.next_look(), millis(100), "never later than the poll");
 }
 
 #[test]
