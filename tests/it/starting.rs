@@ -69,6 +69,16 @@ fn bad_values_are_refused_by_the_name_of_their_flag() {
 }
 
 #[test]
+fn a_reason_that_is_no_file_is_never_removed() {
+    let folder = Folder::new();
+    let reason = folder.file("reason");
+    std::os::unix::fs::symlink("/dev/null", &reason).unwrap();
+    let ended = finish(&mut guard(&["--reason", reason.to_str().unwrap(), "--", "true"]));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(reason.is_symlink(), "nor would the device be");
+}
+
+#[test]
 fn a_guard_without_a_command_is_refused() {
     let refused = finish(&mut guard(&[]));
     assert_eq!(refused.code, Some(2));

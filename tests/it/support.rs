@@ -130,3 +130,20 @@ fn set_status(pipe: &PipeWriter, flags: i32) {
     // SAFETY: fcntl with F_SETFL takes numbers and touches no memory.
     assert_eq!(unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, flags) }, 0);
 }
+
+/// A test that is skipped in silence reads like one that passed. Past the capture of a test's own
+/// output, which is shown only when it fails.
+pub(crate) fn skipped(why: &str) {
+    std::io::stderr().write_all(format!("skipped: {why}\n").as_bytes()).unwrap();
+}
+
+/// Whether `/dev/full` is what it should be; says so where it is not.
+#[cfg(target_os = "linux")]
+pub(crate) fn has_full_disk() -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    let is_device = fs::metadata("/dev/full").is_ok_and(|file| file.file_type().is_char_device());
+    if !is_device {
+        skipped("this system has no /dev/full");
+    }
+    is_device
+}

@@ -63,6 +63,13 @@ fn what_is_no_event_does_not_harm_the_trace() {
 }
 
 #[test]
+fn what_a_job_calls_its_stages_cannot_draw_on_the_terminal() {
+    let script = r#"echo '{"kind":"stage","stage":"\u001b[31mred\u0007"}' >> "$STAGELOAD_EVENTS""#;
+    let (_folder, text) = trace_of(script);
+    assert!(text.contains(r#""stage":"[31mred""#), "{text}");
+}
+
+#[test]
 fn a_trace_that_cannot_be_written_is_refused_before_anything_starts() {
     let folder = Folder::new();
     let ran = folder.file("ran");
@@ -77,6 +84,9 @@ fn a_trace_that_cannot_be_written_is_refused_before_anything_starts() {
 #[cfg(target_os = "linux")]
 #[test]
 fn on_a_full_disk_the_job_goes_on_guarded() {
+    if !crate::support::has_full_disk() {
+        return;
+    }
     let flags = ["--trace", "/dev/full", "--", "sh", "-c", "sleep 0.5; exit 5"];
     let ended = finish(&mut guard(&flags));
     assert_eq!(ended.code, Some(5), "{ended:?}");

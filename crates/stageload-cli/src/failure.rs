@@ -29,6 +29,11 @@ impl Failure {
         Self { text, code: CANNOT_START }
     }
 
+    /// An input that cannot be read.
+    pub(crate) fn no_input(text: String) -> Self {
+        Self { text, code: NO_INPUT }
+    }
+
     /// An output that cannot be written.
     pub(crate) fn cannot_create(text: String) -> Self {
         Self { text, code: CANNOT_CREATE }

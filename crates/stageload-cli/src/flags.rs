@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args};
 use regex::Regex;
 use stageload::Job;
 use stageload::core::{Bytes, Percent, Policy, RoomPolicy, Span};
@@ -63,6 +65,15 @@ pub(crate) struct GuardFlags {
 }
 
 impl GuardFlags {
+    /// Whether any of them stands on the command line.
+    pub(crate) fn are_given(given: &ArgMatches) -> bool {
+        let own = Self::augment_args(clap::Command::new("guard"));
+        own.get_arguments().map(|flag| flag.get_id().as_str()).any(|flag| {
+            let is_known = given.try_contains_id(flag).is_ok();
+            is_known && given.value_source(flag) == Some(ValueSource::CommandLine)
+        })
+    }
+
     /// The job that these flags make of a command.
     pub(crate) fn job(self, command: Vec<OsString>) -> Job {
         let Self { swap_budget, swap_limit, .. } = self;

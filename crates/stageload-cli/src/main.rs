@@ -10,7 +10,7 @@ mod table;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use failure::Failure;
 
@@ -30,7 +30,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let result = match parse().command {
         Command::Guard(args) => commands::guard::run(args),
         Command::Summary(args) => commands::summary::run(&args),
         Command::Mesh(args) => commands::mesh::run(args),
@@ -41,4 +41,16 @@ fn main() -> ExitCode {
     });
     output::drain();
     ExitCode::from(u8::try_from(code).unwrap_or(1))
+}
+
+/// clap's own parsing, with one thing more: whether the guard's flags were given at all.
+fn parse() -> Cli {
+    let matches = Cli::command().get_matches();
+    let has_guard_flags =
+        matches.subcommand().is_some_and(|(_, given)| flags::GuardFlags::are_given(given));
+    let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    if let Command::Mesh(args) = &mut cli.command {
+        args.has_guard_flags = has_guard_flags;
+    }
+    cli
 }

@@ -142,6 +142,10 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_full_disk_is_a_complaint_and_no_more() {
+        if !fs::metadata("/dev/full").is_ok_and(|file| file.file_type().is_char_device()) {
+            // Past the capture of a test's output, which nobody sees when it passes.
+            return io::stderr().write_all(b"skipped: this system has no /dev/full\n").unwrap();
+        }
         let mut writer = TraceWriter::create(Path::new("/dev/full")).unwrap();
         writer.write(Record::Sample(Reading::default()));
         let complaint = writer.finish().unwrap();

@@ -1,15 +1,18 @@
 //! `stageload mesh`: one picture to a textured mesh. The work is done by the worker
 //! `stageload-mesh`, a process of its own that links libtorch; here it is found, guarded and shown.
-//! What the picture is and whether it can be read is the worker's business.
+//! What the picture is is the worker's business; that it is there is seen before the wait for room.
 
 use std::env;
 use std::ffi::OsString;
 use std::fmt::Write;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use stageload::core::{Bytes, EVENTS_ENV, summarize};
-use stageload::{Outcome, become_program, load_trace, run as run_job};
+use stageload::{JOB_ENV, Outcome, become_program, load_trace, run as run_job};
 
 use crate::commands::summary::write_chart;
 use crate::failure::Failure;
@@ -21,6 +24,8 @@ use crate::table::table;
 const WORKER: &str = "stageload-mesh";
 /// Names a worker other than the one beside this program.
 const WORKER_ENV: &str = "STAGELOAD_MESH_WORKER";
+/// What the worker ends with when it has not begun: usage, data, input, output.
+const REFUSALS: [i32; 5] = [2, 64, 65, 66, 73];
 
 /// Make a textured mesh (GLB) from one picture, under the guard
 ///
@@ -33,7 +38,7 @@ pub(crate) struct Args {
     image: PathBuf,
 
     /// Where the mesh goes; IMAGE's name with .glb in the current directory if absent
-    #[arg(short, long, value_name = "OUT.glb")]
+    #[arg(short, long, value_name = "OUT.glb", value_parser = OsStringValueParser::new().try_map(glb))]
     out: Option<PathBuf>,
 
     #[command(flatten)]
@@ -41,6 +46,10 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     guard: GuardFlags,
+
+    /// Some of the guard's flags were given by hand.
+    #[arg(skip)]
+    pub(crate) has_guard_flags: bool,
 }
 
 /// Passed to the worker as they are; it has the defaults.
@@ -52,10 +61,10 @@ struct MeshFlags {
     grid: Option<String>,
 
     /// Faces of the finished mesh
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1000..=5_000_000))]
     faces: Option<u32>,
 
-    /// Pixels along a side of the texture
+    /// Largest width of the texture atlas, which is half as high
     #[arg(long, value_name = "N", value_parser = ["1024", "2048", "4096"])]
     texture: Option<String>,
 
@@ -69,7 +78,7 @@ struct MeshFlags {
 
     /// Same seed, same mesh
     #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    seed: Option<u32>,
 
     /// Keep only the current stage's models in memory, or all
     #[arg(long, value_name = "WAY", value_parser = ["staged", "eager"])]
@@ -86,18 +95,47 @@ struct MeshFlags {
 
 pub(crate) fn run(args: Args) -> Result<i32, Failure> {
     let worker = find_worker()?;
+    check_readable(&args.image)?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&args.image));
     let command = worker_command(worker, &args.image, &out, &args.mesh);
-    if env::var_os(EVENTS_ENV).is_some() {
-        // A guard above already meters and watches this process.
+    if is_guarded() {
+        if args.has_guard_flags {
+            output::log(
+                "mesh: a guard runs around this one and decides; its flags count, not these",
+            );
+        }
         return Err(become_worker(&command));
     }
     guarded(args, command, &out)
 }
 
+/// Whether a guard above already meters and watches this process. A guard sets both; events alone
+/// are an old export, and whoever believed it would run unguarded.
+fn is_guarded() -> bool {
+    env::var_os(EVENTS_ENV).is_some() && env::var_os(JOB_ENV).is_some()
+}
+
+/// Half an hour of waiting for room is a long time to be told of a slip of the pen. In the worker's
+/// words; a pipe is left alone, because what is read from it is gone.
+fn check_readable(image: &Path) -> Result<(), Failure> {
+    let read = || -> io::Result<()> {
+        let kind = fs::metadata(image)?.file_type();
+        if kind.is_file() || kind.is_dir() {
+            let _ = File::open(image)?.read(&mut [0])?;
+        }
+        Ok(())
+    };
+    read().map_err(|error| {
+        let path = image.display();
+        let text = format!("cannot read {path}: {error}; check the path and its permissions");
+        Failure::no_input(text)
+    })
+}
+
 fn guarded(args: Args, command: Vec<OsString>, out: &Path) -> Result<i32, Failure> {
     let load = args.mesh.load.clone().unwrap_or_else(|| "staged".to_owned());
     let mut job = args.guard.job(command);
+    job.env = patience();
     let is_own_trace = job.trace.is_some();
     job.trace = job.trace.or_else(|| default_trace(out));
     let trace = job.trace.clone();
@@ -116,17 +154,18 @@ fn guarded(args: Args, command: Vec<OsString>, out: &Path) -> Result<i32, Failur
         }
         // The trace of a refusal says nothing; one that was asked for stays.
         Some(trace) if !is_own_trace => {
-            std::fs::remove_file(trace).ok();
+            fs::remove_file(trace).ok();
         }
         _ => {}
     }
     Ok(outcome.exit_code())
 }
 
-/// A worker that refuses its input has said why, and there is no run to show.
+/// A worker that refuses its input has said why, and there is no run to show. One that failed on
+/// the way has a run, and its trace is what tells why.
 fn is_worth_showing(outcome: &Outcome) -> bool {
     match outcome {
-        Outcome::Exited(code) => *code == 0,
+        Outcome::Exited(code) => !REFUSALS.contains(code),
         Outcome::Signaled(_) | Outcome::Stopped(_) | Outcome::Interrupted(_) => true,
         Outcome::NoRoom(_) | Outcome::CannotStart(_) => false,
     }
@@ -154,8 +193,7 @@ fn size_of(path: &Path) -> String {
 }
 
 fn worker_command(worker: PathBuf, image: &Path, out: &Path, flags: &MeshFlags) -> Vec<OsString> {
-    let mut command = patient();
-    command.extend([worker.into(), plain(image), "--out".into(), plain(out)]);
+    let mut command = vec![worker.into(), plain(image), "--out".into(), plain(out)];
     let given = [
         ("--grid", flags.grid.clone()),
         ("--faces", flags.faces.map(|n| n.to_string())),
@@ -174,13 +212,13 @@ fn worker_command(worker: PathBuf, image: &Path, out: &Path, flags: &MeshFlags) 
 }
 
 /// OpenMP's threads wait for each other by spinning. On a busy machine that took a stage from 0.2
-/// to 21 seconds, so they shall sleep, unless the user has said how. `env` becomes the worker.
-fn patient() -> Vec<OsString> {
+/// to 21 seconds, so they shall sleep, unless the user has said how.
+fn patience() -> Vec<(OsString, OsString)> {
     const POLICY: &str = "OMP_WAIT_POLICY";
     if env::var_os(POLICY).is_some() {
         return vec![];
     }
-    vec!["env".into(), format!("{POLICY}=passive").into()]
+    vec![(POLICY.into(), "passive".into())]
 }
 
 /// Beside the mesh. In a folder that is not there the worker refuses to put the mesh, so nothing
@@ -228,8 +266,20 @@ fn no_worker(looked: &Path) -> Failure {
 }
 
 fn become_worker(command: &[OsString]) -> Failure {
-    let error = become_program(Command::new(&command[0]).args(&command[1..]));
+    // Nothing of this process is left to print afterwards.
+    output::drain();
+    let mut worker = Command::new(&command[0]);
+    let error = become_program(worker.args(&command[1..]).envs(patience()));
     Failure::cannot_start(format!("cannot start {}: {error}", command[0].display()))
+}
+
+/// The worker's own rule.
+fn glb(text: OsString) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match path.extension() {
+        Some(ending) if ending.eq_ignore_ascii_case("glb") => Ok(path),
+        _ => Err("the mesh is a GLB file, so its name must end in .glb".to_owned()),
+    }
 }
 
 fn share(text: &str) -> Result<f64, String> {
