@@ -65,6 +65,37 @@ fn a_signal_while_waiting_for_room_ends_the_wait() {
     assert!(read().contains("got SIGTERM before starting the command"), "{}", read());
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_guard_that_can_open_no_file_any_more_still_ends_its_job_and_itself() {
+    let folder = Folder::new();
+    let (pid, err) = (folder.file("pid"), folder.file("err"));
+    let script = format!("trap '' TERM; echo $$ > {}; while :; do sleep 0.1; done", pid.display());
+    let mut command = guard(&["--grace", "300ms", "--", "sh", "-c", &script]);
+    let child = command.stderr(std::fs::File::create(&err).unwrap()).spawn().unwrap();
+    let job = pid_in(&pid);
+    let a_few_looks = std::time::Duration::from_millis(500);
+    std::thread::sleep(a_few_looks);
+    allow_no_files(child.id() as i32);
+    std::thread::sleep(a_few_looks);
+    assert!(std::fs::exists(format!("/proc/{job}")).unwrap(), "a guard that cannot look goes on");
+    send(child.id() as i32, libc::SIGINT);
+    assert_eq!(wait(child), Some(128 + 2));
+    assert!(is_gone(job));
+    let said = std::fs::read_to_string(&err).unwrap();
+    assert!(said.contains("stopping") && !said.contains("still there"), "{said}");
+}
+
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "std sets no limits")]
+fn allow_no_files(pid: i32) {
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `none` is a valid rlimit, and nowhere is given for the old one.
+    let code =
+        unsafe { libc::prlimit(pid, libc::RLIMIT_NOFILE, &raw const none, std::ptr::null_mut()) };
+    assert_eq!(code, 0);
+}
+
 #[test]
 fn a_second_signal_ends_the_grace() {
     let folder = Folder::new();

@@ -14,7 +14,7 @@ use crate::job::{JOB_ENV, Stop};
 use crate::meter::Meter;
 use crate::notice::signal_name;
 use crate::stopping::{Progress, Stopping, Turn};
-use crate::sys::{self, Machine};
+use crate::sys::{self, Machine, ProcessId};
 use crate::tail::Tail;
 use crate::thinning::Thinning;
 use crate::trace_file::{TraceWriter, create};
@@ -199,12 +199,11 @@ impl Run<'_> {
         if self.is_over() {
             return None;
         }
-        let (stopping, stuck) = self.stop(&reason.to_string());
-        let survivors = if stuck { self.meter.members().collect() } else { Vec::new() };
+        let (stopping, survivors) = self.stop(&reason.to_string());
         Some(Stop { reason, t, signalled: stopping.signalled(), survivors })
     }
 
-    fn stop(&mut self, why: &str) -> (Stopping, bool) {
+    fn stop(&mut self, why: &str) -> (Stopping, Vec<ProcessId>) {
         let leader = self.child.id() as i32;
         let mut turn = self.turn(false);
         let mut stopping = Stopping::begin(&self.meter, leader, turn, self.job.grace);
@@ -213,7 +212,8 @@ impl Run<'_> {
         loop {
             match stopping.turn(&self.meter, turn) {
                 Progress::Going => {}
-                progress => return (stopping, self.end_of_stop(progress)),
+                Progress::Gone => return (stopping, Vec::new()),
+                Progress::Stuck => return (stopping, self.survivors()),
             }
             let wake = self.wakes.wait(TURN);
             // The verdict is in; what counts now is who is left and what they hold.
@@ -233,13 +233,20 @@ impl Run<'_> {
         self.meter.found_nobody() && !matches!(self.child.try_wait(), Ok(None))
     }
 
-    fn end_of_stop(&mut self, progress: Progress) -> bool {
-        let stuck = progress == Progress::Stuck;
-        if stuck {
-            let pids = self.meter.members().map(|id| id.pid).collect();
+    /// Who is there in spite of SIGKILL. A meter that cannot look knows only who was there, so the
+    /// system is asked in ways that need no file.
+    fn survivors(&mut self) -> Vec<ProcessId> {
+        let leader = self.child.id() as i32;
+        let has_ended = !matches!(self.child.try_wait(), Ok(None));
+        let is_there = |id: &ProcessId| {
+            if id.pid == leader { !has_ended } else { sys::exists(id.pid) }
+        };
+        let survivors: Vec<ProcessId> = self.meter.members().filter(is_there).collect();
+        if !survivors.is_empty() {
+            let pids = survivors.iter().map(|id| id.pid).collect();
             self.observer.notice(&Notice::Survivors(pids));
         }
-        stuck
+        survivors
     }
 
     fn ended(&mut self) -> Outcome {

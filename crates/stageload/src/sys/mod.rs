@@ -29,11 +29,12 @@ pub(crate) use linux::Machine;
 pub(crate) use macos::Machine;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub(crate) use unix::{
-    SignalPipe, become_program, lead_session, now, signal_group, signal_one, wait_for_exit,
+    SignalPipe, become_program, exists, lead_session, now, signal_group, signal_one, wait_for_exit,
 };
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 pub(crate) use unsupported::{
-    Machine, SignalPipe, become_program, lead_session, now, signal_group, signal_one, wait_for_exit,
+    Machine, SignalPipe, become_program, exists, lead_session, now, signal_group, signal_one,
+    wait_for_exit,
 };
 
 /// A process, told apart from a later one with the same number by when it started.

@@ -56,6 +56,11 @@ pub(crate) fn signal_one(pid: i32, signal: i32) -> io::Result<()> {
     kill(pid, signal)
 }
 
+/// Whether some process has this number, a zombie included.
+pub(crate) fn exists(pid: i32) -> bool {
+    signal_one(pid, 0).map_or_else(|error| error.raw_os_error() != Some(libc::ESRCH), |()| true)
+}
+
 /// Sends `signal` to a whole group, never to the caller's own.
 pub(crate) fn signal_group(group: i32, signal: i32) -> io::Result<()> {
     if group <= 1 || group == own_group() {

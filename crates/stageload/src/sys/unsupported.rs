@@ -63,6 +63,10 @@ pub(crate) fn signal_one(_pid: i32, _signal: i32) -> io::Result<()> {
     Err(unsupported())
 }
 
+pub(crate) fn exists(_pid: i32) -> bool {
+    false
+}
+
 pub(crate) fn signal_group(_group: i32, _signal: i32) -> io::Result<()> {
     Err(unsupported())
 }
