@@ -70,7 +70,12 @@ impl Event {
 
 /// The text without what moves a terminal's cursor, colours it or turns its direction.
 pub fn printable(text: &str) -> impl Iterator<Item = char> {
-    let is_bidi = |c| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let is_bidi = |c| {
+        let marks = '\u{200e}'..='\u{200f}';
+        let embeddings = '\u{202a}'..='\u{202e}';
+        let isolates = '\u{2066}'..='\u{2069}';
+        marks.contains(&c) || embeddings.contains(&c) || isolates.contains(&c)
+    };
     let is_break = |c| matches!(c, '\u{2028}' | '\u{2029}');
     text.chars().filter(move |c| !c.is_control() && !is_bidi(*c) && !is_break(*c))
 }

@@ -21,8 +21,17 @@ const LAST_WRITES: Duration = Duration::from_secs(5);
 pub fn load_trace(path: &Path) -> Result<Vec<Record>, Error> {
     let raw = read(path).map_err(|source| Error::Unreadable { path: path.to_owned(), source })?;
     // A killed writer can leave half a character.
-    read_trace(&String::from_utf8_lossy(&raw))
-        .map_err(|source| Error::BadTrace { path: path.to_owned(), source })
+    let records = read_trace(&String::from_utf8_lossy(&raw))
+        .map_err(|source| Error::BadTrace { path: path.to_owned(), source })?;
+    Ok(records.into_iter().map(fit_to_show).collect())
+}
+
+/// Not every trace was written by a guard that saw to it.
+fn fit_to_show(record: Record) -> Record {
+    match record {
+        Record::Event(event) => Record::Event(event.fit_to_show()),
+        other => other,
+    }
 }
 
 /// A device such as `/dev/full` can be written as a trace but never ends when read.
@@ -131,6 +140,17 @@ mod tests {
         }
         assert_eq!(writer.finish(), None);
         assert_eq!(load_trace(&path).unwrap(), records);
+    }
+
+    #[test]
+    fn a_trace_from_elsewhere_cannot_draw_on_the_terminal() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let line = r#"{"type":"event","kind":"stage","stage":"\u001b[31mred","t":0}"#;
+        fs::write(file.path(), line).unwrap();
+        let records = load_trace(file.path()).unwrap();
+        assert!(
+            matches!(&records[..], [Record::Event(e)] if e.stage.as_deref() == Some("[31mred"))
+        );
     }
 
     #[test]
