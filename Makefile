@@ -73,8 +73,8 @@ libtorch:
 	@[ -z "$$OWN_LIBTORCH" ] || scripts/get-libtorch.sh "$$LIBTORCH"
 
 mesh: picture setup-mesh libtorch
-	@$(say) 'building (some minutes the first time)'
-	@cargo build --release -q -p stageload-cli -p stageload-mesh
+	@$(say) 'building (some minutes the first time, seconds after)'
+	@cargo build --release -p stageload-cli -p stageload-mesh
 	@$(picture); name=$${image##*/}; out=$${OUT:-out/$${name%.*}.glb}; \
 	mkdir -p "$$(dirname "$$out")"; \
 	$(say) "$$image -> $$out"; \

@@ -21,15 +21,16 @@ pub(crate) struct Output {
 impl Output {
     /// Makes sure, before any work, that files can be made there.
     pub(crate) fn probe(glb: &Path) -> Result<Self> {
-        let fail = |source| Error::Uncreatable { path: glb.into(), source };
-        if glb.is_dir() {
-            return Err(fail(std::io::ErrorKind::IsADirectory.into()));
+        // Through a link to the file it names, as other programs write.
+        let glb = std::fs::canonicalize(glb).unwrap_or_else(|_| glb.into());
+        let preview = glb.with_extension("preview.png");
+        for path in [&glb, &preview] {
+            replaceable(path)
+                .map_err(|source| Error::Uncreatable { path: path.clone(), source })?;
         }
-        if glb.exists() {
-            OpenOptions::new().write(true).open(glb).map_err(fail)?;
-        }
-        tempfile::tempfile_in(folder(glb)).map_err(fail)?;
-        Ok(Self { glb: glb.into(), preview: glb.with_extension("preview.png") })
+        tempfile::tempfile_in(folder(&glb))
+            .map_err(|source| Error::Uncreatable { path: glb.clone(), source })?;
+        Ok(Self { glb, preview })
     }
 
     /// Writes the preview and the mesh; the mesh appears last.
@@ -41,6 +42,16 @@ impl Output {
             // Best effort: a preview without its mesh would mislead.
             let _gone = std::fs::remove_file(&self.preview);
         })
+    }
+}
+
+/// Nothing is there yet, or an ordinary file that may be written.
+fn replaceable(path: &Path) -> std::io::Result<()> {
+    match path.metadata() {
+        Ok(there) if there.is_file() => OpenOptions::new().write(true).open(path).map(drop),
+        Ok(there) if there.is_dir() => Err(std::io::ErrorKind::IsADirectory.into()),
+        Ok(_) => Err(std::io::Error::other("it is a device or a pipe, not a file")),
+        Err(_) => Ok(()),
     }
 }
 

@@ -15,6 +15,8 @@ use crate::{Error, Result};
 
 /// More pixels than nearly any camera's single shot; decoded they take 0.3 to 0.8 GB.
 const MAX_PIXELS: u64 = 100_000_000;
+/// No file of so many pixels is larger.
+const MAX_FILE: u64 = 2 << 30;
 /// Below this there is nothing to see a subject in.
 const MIN_SIDE: u32 = 32;
 /// Beyond this a side is shrunk: the finest grid samples 1024 points.
@@ -57,12 +59,18 @@ impl Picture {
 fn read(path: &Path) -> Result<Vec<u8>> {
     let unreadable = |source| Error::Unreadable { path: path.into(), source };
     // Asked before it is opened: opening a pipe would wait for its writer.
-    let kind = std::fs::metadata(path).map_err(unreadable)?.file_type();
+    let kind = std::fs::metadata(path).map_err(unreadable)?;
     if kind.is_dir() {
         return Err(Error::bad(path, "this is a folder; name one picture file"));
     }
     if !kind.is_file() {
         return Err(Error::bad(path, "this is a device or a pipe; name a picture file"));
+    }
+    if kind.len() > MAX_FILE {
+        return Err(Error::bad(
+            path,
+            "the file is over 2 GB; no picture needs that, export it again",
+        ));
     }
     let bytes = std::fs::read(path).map_err(unreadable)?;
     if bytes.is_empty() {
@@ -94,7 +102,11 @@ fn reader<'a>(path: &Path, bytes: &'a [u8]) -> Result<ImageReader<BufReader<Curs
 }
 
 fn damaged(path: &Path, error: &image::ImageError) -> Error {
-    Error::bad(path, format!("cannot decode it ({error}); export or download it again"))
+    let what = match error {
+        image::ImageError::Unsupported(_) => "export it as an 8 or 16 bit PNG or as a JPEG",
+        _ => "export or download it again",
+    };
+    Error::bad(path, format!("cannot decode it ({error}); {what}"))
 }
 
 fn check_size(path: &Path, w: u32, h: u32) -> Result<()> {
@@ -256,4 +268,24 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
         write!(s, "{b:02x}").expect("a string takes every write");
         s
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heic_is_known_by_its_brand() {
+        assert!(is_heic(b"\0\0\0\x24ftypheic\0\0\0\0mif1"));
+        assert!(!is_heic(b"\0\0\0\x24ftypisom\0\0\0\0mp42"));
+        assert!(!is_heic(b"ftyp"));
+    }
+
+    #[test]
+    fn a_jpeg_ends_after_its_picture_and_not_in_its_headers() {
+        let whole = [0xFF, 0xD8, 0xFF, 0xE0, 0, 4, 0xFF, 0xD9, 0xFF, 0xDA, 0, 2, 7, 0xFF, 0xD9];
+        assert!(jpeg_has_an_end(&whole));
+        assert!(!jpeg_has_an_end(&whole[..13]));
+        assert!(!jpeg_has_an_end(&whole[..5]));
+    }
 }

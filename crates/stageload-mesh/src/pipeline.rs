@@ -133,7 +133,8 @@ pub(crate) fn cut_out(
 fn matte(models: &mut StagedModels, picture: &Picture, path: &Path) -> Result<Plane> {
     if let Some(alpha) = &picture.alpha {
         if alpha.above(0.5).count() == 0 {
-            let why = "the picture is all transparent; nothing is there to make a mesh of";
+            let why = "the picture is all transparent (no pixel is more than half opaque); nothing \
+                       is there to make a mesh of";
             return Err(Error::no_subject(path, why));
         }
         return Ok(matte::from_alpha(alpha));
@@ -202,7 +203,8 @@ fn field(
     device: Device,
 ) -> Field {
     let (u, inside) = potential.finish();
-    let (u, inside) = across_the_edge(u, inside, outlined, &scene.window);
+    let (mut u, inside) = across_the_edge(u, inside, outlined, &scene.window);
+    no_deeper_than_wide(&mut u, &inside);
     let u = outline::signed(&u, &inside, outlined, device);
     let Shape { mid, ratio } = shape;
     let height = u.data.iter().zip(&ratio.data).map(|(u, r)| r * u.max(1e-6).sqrt());
@@ -233,6 +235,17 @@ fn across_the_edge(u: Plane, inside: Mask, outlined: &Plane, window: &Mask) -> (
         *u = if *on { *u } else { 0.0 };
     }
     (u, subject)
+}
+
+/// A subject that the picture cuts on three sides meets a mirror on each and would swell without end;
+/// half its smaller visible side is as far as any whole one rises.
+fn no_deeper_than_wide(u: &mut Plane, inside: &Mask) {
+    let (width, height) = inside.extent();
+    let most = (width.min(height) as f32 / 2.0).powi(2);
+    let highest = u.data.iter().copied().fold(0.0, f32::max);
+    if highest > most {
+        u.data.iter_mut().for_each(|v| *v *= most / highest);
+    }
 }
 
 /// Closes the subject with a flat face where the picture cuts it.

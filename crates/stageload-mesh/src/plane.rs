@@ -67,6 +67,17 @@ impl Mask {
         self.data.iter().filter(|&&v| v).count()
     }
 
+    /// Width and height of the box around the true pixels.
+    pub(crate) fn extent(&self) -> (usize, usize) {
+        let (mut low, mut high) = ((self.width, self.height), (0, 0));
+        for (i, _) in self.data.iter().enumerate().filter(|(_, on)| **on) {
+            let (x, y) = (i % self.width, i / self.width);
+            low = (low.0.min(x), low.1.min(y));
+            high = (high.0.max(x + 1), high.1.max(y + 1));
+        }
+        (high.0.saturating_sub(low.0), high.1.saturating_sub(low.1))
+    }
+
     pub(crate) fn all(&self) -> bool {
         self.data.iter().all(|&v| v)
     }

@@ -47,11 +47,12 @@ const SAMPLES: usize = 2;
 
 /// The preview: five views, textured above and as clay below.
 pub fn sheet(model: &Model) -> RgbImage {
+    let (centred, extent) = centred(model);
     let columns: Vec<[RgbImage; 2]> = VIEWS
         .into_par_iter()
         .map(|(azimuth, elevation)| {
             let view = View { azimuth, elevation };
-            let seen = Seen::new(model, view, VIEW_SIDE * SAMPLES, 1.15);
+            let seen = Seen::new(&centred, view, VIEW_SIDE * SAMPLES, extent);
             [Shading::Lit, Shading::Clay].map(|shading| halved(&seen.painted(shading)))
         })
         .collect();
@@ -59,6 +60,22 @@ pub fn sheet(model: &Model) -> RgbImage {
     RgbImage::from_fn(side * VIEWS.len() as u32, side * 2, |x, y| {
         *columns[(x / side) as usize][(y / side) as usize].get_pixel(x % side, y % side)
     })
+}
+
+/// The model around its own middle, and how wide a view holds it however it is turned.
+fn centred(model: &Model) -> (Model, f32) {
+    let fold = |f: fn(f32, f32) -> f32, start: f32| {
+        model.positions.iter().fold([start; 3], |a, p| [0, 1, 2].map(|c| f(a[c], p[c])))
+    };
+    let (low, high) = (fold(f32::min, f32::MAX), fold(f32::max, f32::MIN));
+    let middle = [0, 1, 2].map(|c| f32::midpoint(low[c], high[c]));
+    let mut centred = model.clone();
+    for p in &mut centred.positions {
+        *p = [0, 1, 2].map(|c| p[c] - middle[c]);
+    }
+    let radius = |p: &[f32; 3]| p.iter().map(|c| c * c).sum::<f32>();
+    let farthest = centred.positions.iter().map(radius).fold(0.0, f32::max).sqrt();
+    (centred, 2.04 * farthest)
 }
 
 /// Draws a model `side`×`side` pixels large; `extent` world units fill the side.

@@ -391,6 +391,45 @@ fn a_folder_in_the_outputs_place_is_refused() {
 }
 
 #[test]
+fn a_pipe_in_the_outputs_place_and_a_folder_in_the_previews_are_refused_at_once() {
+    let desk = Desk::new();
+    let image = desk.picture("b.png", &ball(128).into(), ImageFormat::Png);
+    assert!(std::process::Command::new("mkfifo").arg(&desk.out).status().unwrap().success());
+    let run = worker(&image, &desk.out, &QUICK);
+    assert_eq!(run.status.code(), Some(73));
+    let out = desk.folder.path().join("other.glb");
+    std::fs::create_dir(out.with_extension("preview.png")).unwrap();
+    let run = worker(&image, &out, &QUICK);
+    assert_eq!(run.status.code(), Some(73));
+    assert!(String::from_utf8_lossy(&run.stderr).contains("other.preview.png"));
+}
+
+#[test]
+fn a_link_in_the_outputs_place_stays_a_link() {
+    let desk = Desk::new();
+    let image = desk.picture("b.png", &ball(128).into(), ImageFormat::Png);
+    let target = desk.folder.path().join("target.glb");
+    std::fs::write(&target, b"old").unwrap();
+    std::os::unix::fs::symlink(&target, &desk.out).unwrap();
+    mesh(&image, &desk.out, &QUICK);
+    assert!(desk.out.is_symlink());
+    assert!(read(&target).0.indices.len() > 3000);
+}
+
+#[test]
+fn a_subject_cut_on_three_sides_is_no_deeper_than_wide() {
+    let desk = Desk::new();
+    let bust = cut_out(200, 200, |x, y| y > 60.0 + (x - 100.0).abs() * 0.3);
+    mesh(&desk.picture("bust.png", &bust, ImageFormat::Png), &desk.out, &QUICK);
+    let model = read(&desk.out).0;
+    let extent = |axis: usize| {
+        let values = || model.positions.iter().map(|p| p[axis]);
+        values().fold(f32::MIN, f32::max) - values().fold(f32::MAX, f32::min)
+    };
+    assert!(extent(2) < 1.3 * extent(1), "{} deep, {} high", extent(2), extent(1));
+}
+
+#[test]
 fn an_old_mesh_survives_a_run_that_fails() {
     let desk = Desk::new();
     std::fs::write(&desk.out, b"the old mesh").unwrap();
