@@ -16,11 +16,11 @@ python3 scripts/sample-photos.py "$STAGELOAD_PHOTOS" >/dev/null
 say 'measuring'
 python3 bench/measure.py "$BUILD/release/stageload" "$STAGELOAD_PHOTOS" "$work" >"$work/runs.md"
 say 'comparing with shapes of known depth'
-cargo test --release -q -p stageload-mesh --lib held_out -- --nocapture 2>"$work/log" |
-  grep '^|' >"$work/held_out.md"
+cargo test --release -q -p stageload-mesh --lib held_out -- --nocapture 2>&1 | tee "$work/log" |
+  sed -n 's/^[.]*|/|/p' >"$work/held_out.md"
 say 'holding meshes to their photos'
-cargo test --release -q -p stageload-mesh --test photos -- --nocapture --test-threads 1 2>"$work/log" |
-  grep '^|' >"$work/photos.md"
+cargo test --release -q -p stageload-mesh --test photos -- --nocapture --test-threads 1 2>&1 | tee "$work/log" |
+  sed -n 's/^[.]*|/|/p' >"$work/photos.md"
 
 machine() {
   uname -sm
