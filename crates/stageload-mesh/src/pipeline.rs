@@ -69,7 +69,6 @@ pub fn run(options: &Options, sink: EventSink) -> Result<Report> {
         models.enter("shape_1024")?;
     }
     let field = field(potential, &outlined, shape, &scene, options.relief, device);
-
     refuse_nothing(&field, &options.image)?;
 
     models.enter("texture")?;

@@ -40,11 +40,11 @@ impl Source<'_> {
         let rgb = rgb_tensor(&self.rgb, self.device);
         let trust = self.trust();
         let filled = push_pull(&rgb, &trust);
-        let (front, back) = self.facing();
-        let front = foreshorten(&filled, &front);
+        let facing = self.facing();
+        let front = foreshorten(&filled, &facing);
         let back = match self.back {
-            Back::Mirror => foreshorten(&filled, &back),
-            Back::Rim => foreshorten(&self.carried_in(&rgb, &trust), &back),
+            Back::Mirror => front.shallow_clone(),
+            Back::Rim => foreshorten(&self.carried_in(&rgb, &trust), &facing),
         };
         quantised(&Tensor::cat(&[front, back.flip([3])], 3))
     }
@@ -68,18 +68,16 @@ impl Source<'_> {
         ((blur(&core, radius / 2.0) * core) * 1.2).clamp(0.0, 1.0)
     }
 
-    /// Cosine between the sheets' normals and the view, at the charts' size.
-    fn facing(&self) -> (Tensor, Tensor) {
+    /// Cosine between the sheets' normals and the view, at the charts' size. The front's relief is left
+    /// out: it is the picture's own detail, and blurring by it would take that detail away again.
+    fn facing(&self) -> Tensor {
         // Beyond a cut edge u is far below zero; blurred in, that would look like a cliff.
         let u = self.across_the_cut().tensor(self.device);
         let root = blur(&u, 1.0).clamp_min(1e-3).sqrt();
-        let facing = |ratio: &Plane| {
-            let height = ratio.tensor(self.device) * &root;
-            let (dx, dy) = (slope(&height, 3), slope(&height, 2));
-            let cosine = (dx.square() + dy.square() + 1.0).rsqrt();
-            bilinear(&cosine, self.side(), self.side())
-        };
-        (facing(&self.field.front), facing(&self.field.back))
+        let height = self.field.back.tensor(self.device) * root;
+        let (dx, dy) = (slope(&height, 3), slope(&height, 2));
+        let cosine = (dx.square() + dy.square() + 1.0).rsqrt();
+        bilinear(&cosine, self.side(), self.side())
     }
 
     /// u with the values beside a cut carried on over it.
