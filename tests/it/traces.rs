@@ -140,3 +140,15 @@ fn a_bad_trace_is_refused_by_line_and_a_half_written_end_is_not() {
     assert_eq!(finish(stageload().arg("summary").arg(&path)).code, Some(0));
     assert_eq!(finish(stageload().args(["summary", "/no/such/trace"])).code, Some(66));
 }
+
+#[test]
+fn a_file_without_a_single_record_is_no_trace() {
+    let folder = Folder::new();
+    for (name, text) in [("empty.jsonl", ""), ("garbage.jsonl", "buy milk and a better camera")] {
+        let path = folder.file(name);
+        fs::write(&path, text).unwrap();
+        let ended = finish(stageload().arg("summary").arg(&path));
+        assert_eq!(ended.code, Some(65), "{ended:?}");
+        assert!(ended.err.contains(name) && ended.err.contains("is it a trace"), "{ended:?}");
+    }
+}

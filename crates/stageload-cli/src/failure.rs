@@ -55,7 +55,7 @@ impl From<Error> for Failure {
         let code = match error {
             Error::Unwritable { .. } => CANNOT_CREATE,
             Error::Unreadable { .. } => NO_INPUT,
-            Error::BadTrace { .. } => DATA,
+            Error::BadTrace { .. } | Error::EmptyTrace { .. } => DATA,
             _ => INTERNAL,
         };
         Self { text: error.to_string(), code }

@@ -36,6 +36,12 @@ pub enum Error {
         /// Which line, and why.
         source: BadLine,
     },
+    /// A file has no record of a trace in it.
+    #[error("{path}: no record of a trace is in it; is it a trace at all?", path = path.display())]
+    EmptyTrace {
+        /// Where.
+        path: PathBuf,
+    },
     /// The system refused something a supervisor needs.
     #[error("cannot {doing}: {source}")]
     System {

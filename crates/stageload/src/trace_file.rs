@@ -23,6 +23,9 @@ pub fn load_trace(path: &Path) -> Result<Vec<Record>, Error> {
     // A killed writer can leave half a character.
     let records = read_trace(&String::from_utf8_lossy(&raw))
         .map_err(|source| Error::BadTrace { path: path.to_owned(), source })?;
+    if records.is_empty() {
+        return Err(Error::EmptyTrace { path: path.to_owned() });
+    }
     Ok(records.into_iter().map(fit_to_show).collect())
 }
 
