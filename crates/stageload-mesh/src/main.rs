@@ -7,7 +7,18 @@ use clap::Parser;
 use stageload_mesh::{Options, run};
 use stageload_torch::EventFile;
 
+/// MKL picks its number of threads by the machine's load and its kernels by how memory is aligned,
+/// so the same run could differ in the last bit. It reads these before its first call.
+#[expect(unsafe_code, reason = "the environment is how MKL is told")]
+fn reproducible() {
+    for (name, value) in [("MKL_DYNAMIC", "FALSE"), ("MKL_CBWR", "AUTO,STRICT")] {
+        // SAFETY: this is the process's first line; no other thread of ours reads the environment.
+        unsafe { std::env::set_var(name, value) };
+    }
+}
+
 fn main() -> ExitCode {
+    reproducible();
     let options = Options::parse();
     let mut events = EventFile::from_env();
     let work = || run(&options, Box::new(move |event| events.emit(event)));
