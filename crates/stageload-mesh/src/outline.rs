@@ -20,8 +20,9 @@ pub(crate) fn smoothed(matte: &Plane, device: Device) -> Plane {
 
 /// u with its zero set on the 0.5 level of the smoothed matte, negative outside.
 pub(crate) fn signed(u: &Plane, inside: &Mask, matte: &Plane, device: Device) -> Plane {
-    let depth = signed_distance(inside, matte);
-    let slope = rim_slope(u, inside, &depth, device);
+    let within = distance(&inside.not());
+    let depth = signed_distance(inside, &within, matte);
+    let slope = rim_slope(u, inside, &within, &depth, device);
     let data = (0..u.data.len()).map(|i| {
         let (d, s) = (depth.data[i], slope.data[i]);
         if inside.data[i] {
@@ -35,8 +36,7 @@ pub(crate) fn signed(u: &Plane, inside: &Mask, matte: &Plane, device: Device) ->
 }
 
 /// Distance to the outline, positive inside: sub-pixel near it, pixel-exact farther off.
-fn signed_distance(inside: &Mask, matte: &Plane) -> Plane {
-    let within = distance(&inside.not());
+fn signed_distance(inside: &Mask, within: &Plane, matte: &Plane) -> Plane {
     let without = distance(inside);
     let w = matte.width;
     let data = (0..matte.data.len()).map(|i| {
@@ -59,8 +59,7 @@ fn gradient(p: &Plane, x: usize, y: usize) -> f32 {
 }
 
 /// How fast u rises from the outline, measured in a band inside it and carried everywhere.
-fn rim_slope(u: &Plane, inside: &Mask, depth: &Plane, device: Device) -> Plane {
-    let within = distance(&inside.not());
+fn rim_slope(u: &Plane, inside: &Mask, within: &Plane, depth: &Plane, device: Device) -> Plane {
     let in_band: Vec<bool> =
         within.data.iter().zip(&inside.data).map(|(&d, &m)| m && d > 1.5 && d < 4.5).collect();
     let slopes = (0..u.data.len())
