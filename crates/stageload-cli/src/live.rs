@@ -145,8 +145,8 @@ mod tests {
             t: 72.4,
             footprint: Some(Bytes::mib(1536)),
             swap_used: Some(Bytes::gib(3)),
-            swap_total: None,
             level: Percent::new(56),
+            ..Reading::default()
         };
         let text = line("shape_1024", &reading, Some(Bytes::gib(3)), Some(Bytes::gib(3)));
         assert_eq!(text, "shape_1024     1:12    1.50 GB  swap +0.00 GB  free  56%  [#####-----]");

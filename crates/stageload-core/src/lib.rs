@@ -7,6 +7,7 @@
 
 mod event;
 mod guard;
+mod moment;
 mod reading;
 mod room;
 mod span;
@@ -18,7 +19,8 @@ mod units;
 
 pub use event::{EVENTS_ENV, Event, EventKind, printable};
 pub use guard::{Breach, Guard, Policy, Reason, Verdict};
-pub use reading::Reading;
+pub use moment::Moment;
+pub use reading::{Member, Pressure, Reading};
 pub use room::{Entry, Room, RoomPolicy, Want};
 pub use span::Span;
 pub use summary::{Failure, Loads, Releases, StageUse, Summary, SwapUse, summarize};

@@ -288,7 +288,7 @@ fn as_start(record: &Record) -> Option<&Map<String, Value>> {
 }
 
 fn as_sample(record: &Record) -> Option<Reading> {
-    if let Record::Sample(reading) = record { Some(*reading) } else { None }
+    if let Record::Sample(reading) = record { Some(reading.clone()) } else { None }
 }
 
 fn as_event(record: &Record) -> Option<&Event> {

@@ -130,7 +130,7 @@ mod tests {
         let records = read_trace(text).unwrap();
         assert_eq!(records[0], Record::Unknown);
         assert_eq!(records[1], Record::Unknown);
-        let Record::Sample(sample) = records[2] else { panic!("{:?}", records[2]) };
+        let Record::Sample(sample) = &records[2] else { panic!("{:?}", records[2]) };
         assert_eq!((sample.footprint, sample.level), (Some(Bytes(5)), Percent::new(44)));
         assert_eq!(records[3], Record::End(End { exit: Some(0), ..End::default() }));
     }

@@ -86,7 +86,7 @@ fn step(rough: f64) -> f64 {
 impl<'a> Panel<'a> {
     fn of(name: &'a str, records: &[Record]) -> Self {
         let sample = |record: &Record| match record {
-            Record::Sample(reading) => Some(*reading),
+            Record::Sample(reading) => Some(reading.clone()),
             _ => None,
         };
         let mut samples: Vec<Reading> = records.iter().filter_map(sample).collect();

@@ -72,6 +72,7 @@ impl Meter {
             swap_used: gauges.swap_used,
             swap_total: gauges.swap_total,
             level: gauges.level,
+            ..Reading::default()
         }
     }
 

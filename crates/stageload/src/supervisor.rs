@@ -161,7 +161,7 @@ impl Run<'_> {
         self.footprint = reading.footprint;
         let verdict = self.guard.observe(&reading, now);
         if self.thinning.keeps(&reading) || verdict != Verdict::Continue {
-            self.record(Record::Sample(reading));
+            self.record(Record::Sample(reading.clone()));
         }
         self.observer.sample(&reading);
         self.complain();

@@ -24,9 +24,9 @@ impl Thinning {
     }
 
     pub(crate) fn keeps(&mut self, reading: &Reading) -> bool {
-        let keeps = self.force || self.last.is_none_or(|last| is_news(&last, reading));
+        let keeps = self.force || self.last.as_ref().is_none_or(|last| is_news(last, reading));
         if keeps {
-            self.last = Some(*reading);
+            self.last = Some(reading.clone());
             self.force = false;
         }
         keeps

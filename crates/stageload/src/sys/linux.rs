@@ -116,6 +116,7 @@ fn parse_meminfo(text: &[u8]) -> Gauges {
         swap_used: swap_total.zip(swap_free).map(|(total, free)| total.saturating_sub(free)),
         swap_total,
         level: available.zip(field(text, "MemTotal")).and_then(|(a, all)| Percent::of(a, all)),
+        ..Gauges::default()
     }
 }
 
@@ -135,6 +136,7 @@ fn parse_stat(raw: &[u8]) -> Option<Process> {
         session: number(3)?,
         // A main thread that ended before the others looks like a zombie, but the process lives.
         is_zombie: matches!(*fields.first()?, "Z" | "X" | "x") && number(17)? <= 1,
+        unique: None,
     })
 }
 

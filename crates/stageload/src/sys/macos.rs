@@ -38,6 +38,7 @@ impl Machine {
             swap_used: swap.as_ref().map(|swap| Bytes(swap.xsu_used)),
             swap_total: swap.as_ref().map(|swap| Bytes(swap.xsu_total)),
             level: level.and_then(|level| Percent::new(u8::try_from(level).ok()?)),
+            ..Gauges::default()
         }
     }
 
@@ -54,6 +55,7 @@ impl Machine {
             group: info.pbi_pgid as i32,
             session: session_of(pid),
             is_zombie: info.pbi_status == ZOMBIE,
+            unique: None,
         }))
     }
 

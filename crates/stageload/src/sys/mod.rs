@@ -9,7 +9,7 @@
 //! is told apart from one that cannot be read, because the first is over and the second is not.
 
 use serde::Serialize;
-use stageload_core::{Bytes, Percent};
+use stageload_core::{Bytes, Percent, Pressure};
 
 #[cfg(any(test, target_os = "macos"))]
 mod arguments;
@@ -29,12 +29,13 @@ pub(crate) use linux::Machine;
 pub(crate) use macos::Machine;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub(crate) use unix::{
-    SignalPipe, become_program, exists, lead_session, now, signal_group, signal_one, wait_for_exit,
+    SignalPipe, become_program, exists, lead_session, moment, now, signal_group, signal_one,
+    wait_for_exit,
 };
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 pub(crate) use unsupported::{
-    Machine, SignalPipe, become_program, exists, lead_session, now, signal_group, signal_one,
-    wait_for_exit,
+    Machine, SignalPipe, become_program, exists, lead_session, moment, now, signal_group,
+    signal_one, wait_for_exit,
 };
 
 /// A process, told apart from a later one with the same number by when it started.
@@ -55,14 +56,45 @@ pub(crate) struct Process {
     pub(crate) session: i32,
     /// It has ended and holds nothing; only its parent has not asked yet.
     pub(crate) is_zombie: bool,
+    /// Numbers that are never used again, its own and its first parent's, which outlives the parent;
+    /// macOS has them.
+    pub(crate) unique: Option<Unique>,
 }
 
-/// What the whole machine says of its memory.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// Never-reused identities of a process and of the process that forked it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Unique {
+    pub(crate) own: u64,
+    pub(crate) parent: u64,
+}
+
+/// What the whole machine says of its memory. What each value means: `stageload_core::Reading`.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Gauges {
+    /// All of its memory; never changes.
+    pub(crate) memory: Option<Bytes>,
     pub(crate) swap_used: Option<Bytes>,
     pub(crate) swap_total: Option<Bytes>,
     pub(crate) level: Option<Percent>,
+    pub(crate) pressure: Option<Pressure>,
+    pub(crate) compressed: Option<Bytes>,
+    pub(crate) r: Option<f64>,
+    pub(crate) to_swap: Option<Bytes>,
+    pub(crate) demand: Option<Bytes>,
+    pub(crate) claimable: Option<Bytes>,
+    /// Seconds since the oldest value was measured, where the system hands out old ones.
+    pub(crate) age: Option<f64>,
+}
+
+/// What one process holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// All of it, what it shares with others and its GPU memory included.
+    pub(crate) footprint: Bytes,
+    /// The part of it that is shared memory, which the job counts once.
+    pub(crate) shared: Bytes,
+    /// The most it held since the look before, where the system counts along; at least `footprint`.
+    pub(crate) peak: Option<Bytes>,
 }
 
 /// Whether one `NAME=value` of an environment is the job marker and lists `token`. A guard inside

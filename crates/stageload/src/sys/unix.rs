@@ -8,6 +8,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
+use stageload_core::Moment;
+
 /// The clock that jobs stamp their events with. It stops while the machine sleeps, so a night
 /// with the lid closed is no 8-hour streak of low memory.
 #[cfg(target_os = "macos")]
@@ -15,12 +17,27 @@ const CLOCK: libc::clockid_t = libc::CLOCK_UPTIME_RAW;
 #[cfg(not(target_os = "macos"))]
 const CLOCK: libc::clockid_t = libc::CLOCK_MONOTONIC;
 
-/// Time on that clock.
-#[expect(unsafe_code, reason = "std's Instant does not show its clock's value")]
+/// The same with the time the machine slept.
+#[cfg(target_os = "macos")]
+const CLOCK_WITH_SLEEP: libc::clockid_t = libc::CLOCK_MONOTONIC_RAW;
+#[cfg(not(target_os = "macos"))]
+const CLOCK_WITH_SLEEP: libc::clockid_t = libc::CLOCK_BOOTTIME;
+
+/// Time on the clock that stops in sleep.
 pub(crate) fn now() -> Duration {
+    read_clock(CLOCK)
+}
+
+/// Now, on both clocks.
+pub(crate) fn moment() -> Moment {
+    Moment { awake: read_clock(CLOCK), total: read_clock(CLOCK_WITH_SLEEP) }
+}
+
+#[expect(unsafe_code, reason = "std's Instant does not show its clock's value")]
+fn read_clock(clock: libc::clockid_t) -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid place for one timespec.
-    unsafe { libc::clock_gettime(CLOCK, &raw mut time) };
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 

@@ -6,7 +6,7 @@ use std::io::{self, PipeReader};
 use std::process::Command;
 use std::time::Duration;
 
-use stageload_core::Bytes;
+use stageload_core::{Bytes, Moment};
 
 use super::{Gauges, Process};
 
@@ -51,6 +51,10 @@ impl Machine {
 pub(crate) fn now() -> Duration {
     static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
     START.get_or_init(std::time::Instant::now).elapsed()
+}
+
+pub(crate) fn moment() -> Moment {
+    Moment::awake(now())
 }
 
 pub(crate) fn lead_session(_command: &mut Command) {}
