@@ -8,8 +8,8 @@ use std::time::Duration;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args};
 use regex::Regex;
-use stageload::Job;
-use stageload::core::{Bytes, Percent, Policy, RoomPolicy, Span};
+use stageload::core::{Bytes, Grace, Percent, Policy, RoomPolicy, Span};
+use stageload::{Job, OnGuardDeath};
 
 /// When to start the job and when to stop it.
 #[derive(Debug, Clone, clap::Args)]
@@ -43,17 +43,30 @@ pub(crate) struct GuardFlags {
     #[arg(long, value_name = "TIME", default_value = "30m")]
     start_timeout: Span,
 
-    /// Longest time between two looks
-    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = positive)]
+    /// Longest time between two looks; they come every 50 ms and less while memory moves
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive)]
     poll: Span,
 
     /// Stop the job when all its processes together hold more than this
     #[arg(long, value_name = "SIZE", value_parser = some_size)]
     limit: Option<Bytes>,
 
-    /// How long a job that is being stopped may take to end by itself
-    #[arg(long, value_name = "TIME", default_value = "5s")]
-    grace: Span,
+    /// Expected peak of the job, which must fit before it starts
+    #[arg(long, value_name = "SIZE", value_parser = some_size)]
+    need: Option<Bytes>,
+
+    /// How long a job that is being stopped may take to end by itself; auto: 5 s and half a second
+    /// for each GB it holds, at most 30 s
+    #[arg(long, value_name = "TIME|auto", default_value = "5s")]
+    grace: Grace,
+
+    /// What becomes of the job if this guard is killed
+    #[arg(long, value_name = "WHAT", default_value = "stop")]
+    on_guard_death: GuardDeath,
+
+    /// Start at once and stop nothing; only say what would be done
+    #[arg(long)]
+    dry_run: bool,
 
     /// Write the memory trace here
     #[arg(long, value_name = "FILE")]
@@ -62,6 +75,23 @@ pub(crate) struct GuardFlags {
     /// If the job is stopped or finds no room, write why here (JSON)
     #[arg(long, value_name = "FILE")]
     reason: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum GuardDeath {
+    /// It is stopped
+    Stop,
+    /// It runs on, still guarded
+    Continue,
+}
+
+impl From<GuardDeath> for OnGuardDeath {
+    fn from(what: GuardDeath) -> Self {
+        match what {
+            GuardDeath::Stop => Self::Stop,
+            GuardDeath::Continue => Self::Continue,
+        }
+    }
 }
 
 impl GuardFlags {
@@ -84,6 +114,7 @@ impl GuardFlags {
                 wait_free: self.wait_free,
                 swap_budget,
                 swap_limit,
+                need: self.need,
                 quiet_for: self.quiet_for.0,
                 start_timeout: self.start_timeout.0,
             },
@@ -95,7 +126,10 @@ impl GuardFlags {
                 poll: self.poll.0,
             },
             busy: self.busy,
-            grace: self.grace.0,
+            grace: self.grace,
+            on_guard_death: self.on_guard_death.into(),
+            warden: None,
+            dry_run: self.dry_run,
             trace: self.trace,
             reason: self.reason,
             meta: serde_json::Map::new(),

@@ -5,10 +5,13 @@
 //! what it amounts to. Sizes are [`Bytes`], and `now` is always an argument.
 #![forbid(unsafe_code)]
 
+mod escalation;
 mod event;
 mod guard;
 mod moment;
 mod reading;
+mod recovery;
+mod replay;
 mod room;
 mod span;
 mod summary;
@@ -17,11 +20,14 @@ mod testing;
 mod trace;
 mod units;
 
+pub use escalation::{Escalation, Grace, Step};
 pub use event::{EVENTS_ENV, Event, EventKind, printable};
-pub use guard::{Breach, Guard, Policy, Reason, Verdict};
+pub use guard::{Baseline, Breach, Forecast, Guard, Policy, Reason, Verdict, Warning};
 pub use moment::Moment;
 pub use reading::{Member, Pressure, Reading};
-pub use room::{Entry, Room, RoomPolicy, Want};
+pub use recovery::{Recovery, Return};
+pub use replay::{Decision, replay};
+pub use room::{Crowd, Entry, Room, RoomPolicy, Want};
 pub use span::Span;
 pub use summary::{Failure, Loads, Releases, StageUse, Summary, SwapUse, summarize};
 pub use trace::{BadLine, End, Record, read_trace};

@@ -4,9 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, Percent};
 
-/// Values older than this many seconds are no news of now.
-const STALE: f64 = 3.0;
-
 /// One sample. A value that could not be read is None, never 0: zero bytes available would stop
 /// a job that is doing no harm.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -57,17 +54,6 @@ pub struct Reading {
     /// Seconds since the machine's oldest value above was really measured; absent where all are fresh.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age: Option<f64>,
-}
-
-impl Reading {
-    /// The same reading without what is too old to decide on.
-    #[must_use]
-    pub fn without_stale(mut self) -> Self {
-        if self.age.is_some_and(|age| age > STALE) {
-            (self.r, self.to_swap, self.demand, self.compressed) = (None, None, None, None);
-        }
-        self
-    }
 }
 
 /// One process of the job.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stageload_core::{Entry, Reading, Room, Span, Want};
+use stageload_core::{Crowd, Entry, Reading, Room, Span, Want};
 
 use crate::busy::busy_commands;
 use crate::notice::listed;
@@ -21,11 +21,13 @@ pub(crate) fn wait_for_room(
     observer: &mut dyn Observer,
 ) -> Result<(), Outcome> {
     let began = sys::now();
-    let mut room = Room::new(job.room, !job.busy.is_empty(), began);
+    let memory = machine.gauges().memory;
+    let mut room = Room::new(job.room, memory, !job.busy.is_empty(), sys::moment());
     let mut told: Vec<Want> = Vec::new();
     loop {
         let now = sys::now();
-        match room.observe(&reading(machine), busy_commands(machine, &job.busy), now) {
+        let busy = busy_commands(machine, &job.busy);
+        match room.observe(&reading(machine), busy, Crowd::default(), sys::moment()) {
             Entry::Ready => return Ok(()),
             Entry::TimedOut(wants) => {
                 return Err(no_room(now.saturating_sub(began), wants, observer));
@@ -50,6 +52,8 @@ fn reading(machine: &Machine) -> Reading {
         swap_used: gauges.swap_used,
         swap_total: gauges.swap_total,
         level: gauges.level,
+        pressure: gauges.pressure,
+        claimable: gauges.claimable,
         ..Reading::default()
     }
 }

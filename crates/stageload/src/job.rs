@@ -2,12 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use regex::Regex;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use stageload_core::{Breach, Policy, Reason, RoomPolicy};
+use stageload_core::{Breach, Grace, Policy, Reason, RoomPolicy};
 
 use crate::ProcessId;
 
@@ -28,13 +27,31 @@ pub struct Job {
     /// It does not start while a process's command line matches one of these.
     pub busy: Vec<Regex>,
     /// How long a job that is being stopped may take to end by itself.
-    pub grace: Duration,
+    pub grace: Grace,
+    /// What becomes of it when the guard itself is killed.
+    pub on_guard_death: OnGuardDeath,
+    /// The command that takes over when the guard is killed: it speaks the words of
+    /// [`stand_by`](crate::stand_by) on its standard input. Without one nobody does.
+    pub warden: Option<Vec<OsString>>,
+    /// Only say what would be done: start at once, and stop nothing.
+    pub dry_run: bool,
     /// Where the trace goes.
     pub trace: Option<PathBuf>,
     /// Where the reason goes if the job is stopped or finds no room.
     pub reason: Option<PathBuf>,
     /// Free-form facts for the start record of the trace.
     pub meta: Map<String, Value>,
+}
+
+/// What becomes of a job whose guard was killed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnGuardDeath {
+    /// It is stopped within two seconds.
+    #[default]
+    Stop,
+    /// It runs on, guarded by the warden with the same rules and the same baseline.
+    Continue,
 }
 
 /// How a job came out.

@@ -5,8 +5,8 @@
 //! as [`core`]. [`load_trace`] reads a trace back, [`chart()`] draws it. Nothing here prints.
 //!
 //! ```no_run
-//! use stageload::core::{Bytes, Percent, Policy, RoomPolicy};
-//! use stageload::{Job, Silent, run};
+//! use stageload::core::{Bytes, Grace, Percent, Policy, RoomPolicy};
+//! use stageload::{Job, OnGuardDeath, Silent, run};
 //! use std::time::Duration;
 //!
 //! let budget = Bytes::gib(8);
@@ -17,6 +17,7 @@
 //!         wait_free: Percent::new(40).unwrap_or_default(),
 //!         swap_budget: budget,
 //!         swap_limit: None,
+//!         need: None,
 //!         quiet_for: Duration::ZERO,
 //!         start_timeout: Duration::from_secs(1800),
 //!     },
@@ -25,10 +26,13 @@
 //!         swap_budget: budget,
 //!         swap_limit: None,
 //!         kill_free: Percent::new(10).unwrap_or_default(),
-//!         poll: Duration::from_millis(100),
+//!         poll: Duration::from_secs(1),
 //!     },
 //!     busy: Vec::new(),
-//!     grace: Duration::from_secs(5),
+//!     grace: Grace::Auto,
+//!     on_guard_death: OnGuardDeath::Stop,
+//!     warden: None,
+//!     dry_run: false,
 //!     trace: Some("trace.jsonl".into()),
 //!     reason: None,
 //!     meta: Default::default(),
@@ -61,7 +65,7 @@ pub use stageload_core as core;
 
 pub use chart::chart;
 pub use error::Error;
-pub use job::{JOB_ENV, Job, Outcome, Signalled, Stop};
+pub use job::{JOB_ENV, Job, OnGuardDeath, Outcome, Signalled, Stop};
 pub use notice::{Notice, Observer, Silent};
 pub use supervisor::run;
 pub use sys::ProcessId;

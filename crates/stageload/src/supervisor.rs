@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use stageload_core::{Bytes, EVENTS_ENV, End, Event, Guard, Reason, Record, Verdict};
+use stageload_core::{Baseline, Bytes, EVENTS_ENV, End, Event, Guard, Reason, Record, Verdict};
 
 use crate::job::{JOB_ENV, Stop};
 use crate::meter::Meter;
@@ -62,10 +62,12 @@ fn start(
 ) -> Result<Outcome, Error> {
     let tail = Tail::open(events)
         .map_err(|source| Error::System { doing: "read the job's events", source })?;
-    let baseline = machine.gauges().swap_used;
+    let gauges = machine.gauges();
+    let baseline =
+        Baseline { swap_used: gauges.swap_used, demand: gauges.demand, memory: gauges.memory };
     // What can fail comes before the start: a job that runs is a job under guard.
     let watcher = wakes.child_watcher()?;
-    observer.notice(&starting(job, baseline));
+    observer.notice(&starting(job, baseline.swap_used));
     let token = token();
     // Before the job can say anything, so that no event of it lies before the trace.
     let began = sys::now();
@@ -156,8 +158,8 @@ impl Run<'_> {
     /// Takes in what the job said and takes one look.
     fn look(&mut self) -> Verdict {
         self.hear();
-        let now = sys::now();
-        let reading = self.meter.look(self.since_start(now), self.job.policy.limit);
+        let now = sys::moment();
+        let reading = self.meter.look(self.since_start(now.awake), self.job.policy.limit);
         self.footprint = reading.footprint;
         let verdict = self.guard.observe(&reading, now);
         if self.thinning.keeps(&reading) || verdict != Verdict::Continue {
@@ -165,6 +167,9 @@ impl Run<'_> {
         }
         self.observer.sample(&reading);
         self.complain();
+        if let Verdict::Warn(warning) = &verdict {
+            self.observer.notice(&Notice::Warning(warning.to_string()));
+        }
         verdict
     }
 
@@ -187,7 +192,7 @@ impl Run<'_> {
         let now = self.since_start(sys::now());
         let said = event.t.map(|t| rounded(t - self.began.as_secs_f64()));
         event.t = Some(said.filter(|t| (0.0..=now).contains(t)).unwrap_or(now));
-        self.guard.hear(&event);
+        self.guard.hear(&event, sys::moment());
         self.thinning.next_counts();
         self.observer.event(&event);
         self.record(Record::Event(event));
@@ -206,7 +211,8 @@ impl Run<'_> {
     fn stop(&mut self, why: &str) -> (Stopping, Vec<ProcessId>) {
         let leader = self.child.id() as i32;
         let mut turn = self.turn(false);
-        let mut stopping = Stopping::begin(&self.meter, leader, turn, self.job.grace);
+        let mut stopping =
+            Stopping::begin(&self.meter, leader, turn, self.job.grace.of(self.footprint));
         // Said after it is done: an observer that blocks must not keep the job alive.
         self.observer.notice(&Notice::Stopping { pid: leader, why: why.to_owned() });
         loop {

@@ -6,8 +6,8 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use stageload::core::{Bytes, Percent, Policy, RoomPolicy};
-use stageload::{Job, Notice, Observer, Outcome, run};
+use stageload::core::{Bytes, Grace, Percent, Policy, RoomPolicy};
+use stageload::{Job, Notice, Observer, OnGuardDeath, Outcome, run};
 
 /// Keeps the guard waiting in its notice until the job has ended.
 #[derive(Default)]
@@ -40,6 +40,7 @@ fn job_over_its_limit() -> Job {
             wait_free: Percent::new(0).unwrap(),
             swap_budget,
             swap_limit: None,
+            need: None,
             quiet_for: Duration::ZERO,
             start_timeout: Duration::from_secs(1),
         },
@@ -51,7 +52,10 @@ fn job_over_its_limit() -> Job {
             poll: Duration::from_millis(100),
         },
         busy: Vec::new(),
-        grace: Duration::from_secs(30),
+        grace: Grace::Fixed(Duration::from_secs(30)),
+        on_guard_death: OnGuardDeath::Stop,
+        warden: None,
+        dry_run: false,
         trace: None,
         reason: None,
         meta: serde_json::Map::new(),
