@@ -128,7 +128,7 @@ impl GuardFlags {
             busy: self.busy,
             grace: self.grace,
             on_guard_death: self.on_guard_death.into(),
-            warden: None,
+            warden: crate::commands::stand_by::command(),
             dry_run: self.dry_run,
             trace: self.trace,
             reason: self.reason,

@@ -27,6 +27,8 @@ enum Command {
     Guard(commands::guard::Args),
     Summary(commands::summary::Args),
     Mesh(commands::mesh::Args),
+    #[command(hide = true)]
+    StandBy(commands::stand_by::Args),
 }
 
 fn main() -> ExitCode {
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         Command::Guard(args) => commands::guard::run(args),
         Command::Summary(args) => commands::summary::run(&args),
         Command::Mesh(args) => commands::mesh::run(args),
+        Command::StandBy(_) => commands::stand_by::run(),
     };
     let code = result.unwrap_or_else(|failure: Failure| {
         output::error(&failure.to_string());

@@ -5,6 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Bytes, Span, UnitError};
 
 /// The grace of a small job, as the seed's.
@@ -22,7 +24,7 @@ const STILL_GROWS: Bytes = Bytes::mib(64);
 const DEATH: Duration = Duration::from_secs(10);
 
 /// How long a job that is being stopped may take to end by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Grace {
     /// This long.
     Fixed(Duration),

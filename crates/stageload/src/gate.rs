@@ -1,10 +1,12 @@
-//! Waits for room before a job starts. When there is room is decided in `stageload_core::Room`.
+//! Waits for room before a job starts. When there is room is decided in `stageload_core::Room`; the
+//! line of other guards is kept by `line.rs`.
 
 use std::time::Duration;
 
 use stageload_core::{Crowd, Entry, Reading, Room, Span, Want};
 
 use crate::busy::busy_commands;
+use crate::line::Place;
 use crate::notice::listed;
 use crate::sys::{self, Machine};
 use crate::wake::{Wake, Wakes};
@@ -13,24 +15,27 @@ use crate::{Job, Notice, Observer, Outcome};
 /// Listing every command line costs more than a look, and nothing is urgent before a start.
 const SLOWEST: Duration = Duration::from_millis(500);
 
-/// Returns when there is room; the outcome, if it comes to no start.
+/// Returns when there is room, with the job's place among those that wait for memory; the outcome,
+/// if it comes to no start.
 pub(crate) fn wait_for_room(
     job: &Job,
-    machine: &Machine,
+    machine: &mut Machine,
     wakes: &Wakes,
     observer: &mut dyn Observer,
-) -> Result<(), Outcome> {
-    let began = sys::now();
-    let memory = machine.gauges().memory;
-    let mut room = Room::new(job.room, memory, !job.busy.is_empty(), sys::moment());
+) -> Result<Option<Place>, Outcome> {
+    let began = sys::moment();
+    let mut room = Room::new(job.room, machine.gauges().memory, !job.busy.is_empty(), began);
+    let mut place = take_place(job, observer);
     let mut told: Vec<Want> = Vec::new();
     loop {
-        let now = sys::now();
-        let busy = busy_commands(machine, &job.busy);
-        match room.observe(&reading(machine), busy, Crowd::default(), sys::moment()) {
-            Entry::Ready => return Ok(()),
+        match look(&mut room, job, machine, place.as_mut()) {
+            Entry::Ready => return Ok(place),
+            Entry::Wait(wants) | Entry::TimedOut(wants) if job.dry_run => {
+                observer.notice(&Notice::WouldWait(wants));
+                return Ok(place);
+            }
             Entry::TimedOut(wants) => {
-                return Err(no_room(now.saturating_sub(began), wants, observer));
+                return Err(no_room(sys::moment().since(began), wants, observer));
             }
             Entry::Wait(wants) if is_news(&told, &wants) => {
                 observer.notice(&Notice::Waiting(wants.clone()));
@@ -38,15 +43,46 @@ pub(crate) fn wait_for_room(
             }
             Entry::Wait(_) => {}
         }
-        let left = job.room.start_timeout.saturating_sub(sys::now().saturating_sub(began));
-        if let Some(Wake::Signal(signal)) = wakes.wait(job.policy.poll.max(SLOWEST).min(left)) {
+        let left = job.room.start_timeout.saturating_sub(sys::moment().since(began));
+        if let Some(Wake::Signal(signal)) = wakes.wait(job.policy.poll.min(SLOWEST).min(left)) {
             observer.notice(&Notice::EndedBeforeStart { signal });
             return Err(Outcome::Interrupted(signal));
         }
     }
 }
 
-fn reading(machine: &Machine) -> Reading {
+fn take_place(job: &Job, observer: &mut dyn Observer) -> Option<Place> {
+    match Place::take(job.room.need?) {
+        Ok(place) => Some(place),
+        Err(error) => {
+            let what = format!("other guards cannot see this one's need: {error}");
+            observer.notice(&Notice::Warning(what));
+            None
+        }
+    }
+}
+
+/// One look, in this guard's turn if it has a place in the line.
+fn look(room: &mut Room, job: &Job, machine: &mut Machine, place: Option<&mut Place>) -> Entry {
+    let busy = busy_commands(machine, &job.busy);
+    let Some(place) = place else {
+        return room.observe(&reading(machine), busy, Crowd::default(), sys::moment());
+    };
+    // Without the lock two guards may start at once, which is better than none at all.
+    let turn = place.turn();
+    let entry = room.observe(&reading(machine), busy, place.crowd(), sys::moment());
+    match &entry {
+        Entry::Ready => place.admit(),
+        Entry::Wait(wants) | Entry::TimedOut(wants) => {
+            let is_memory = |want: &Want| matches!(want, Want::NoFit { .. } | Want::Ahead(_));
+            place.wait_in_line(wants.iter().all(is_memory));
+        }
+    }
+    drop(turn);
+    entry
+}
+
+fn reading(machine: &mut Machine) -> Reading {
     let gauges = machine.gauges();
     Reading {
         swap_used: gauges.swap_used,

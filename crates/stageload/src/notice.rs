@@ -5,6 +5,8 @@ use std::fmt;
 
 use stageload_core::{Bytes, Event, Percent, Reading, Span, Want};
 
+use crate::job::OnGuardDeath;
+
 /// Receives what happens, as it happens, on the guard's own thread: it must not block.
 pub trait Observer {
     /// Something worth a line in a log.
@@ -28,6 +30,8 @@ impl Observer for Silent {
 pub enum Notice {
     /// The job waits for room.
     Waiting(Vec<Want>),
+    /// In a dry run: the job would wait for this.
+    WouldWait(Vec<Want>),
     /// There was none in time.
     NoRoom {
         /// How long it waited.
@@ -48,6 +52,17 @@ pub enum Notice {
     },
     /// The system could not start it.
     CannotStart(String),
+    /// In a dry run: the job would be stopped now.
+    WouldStop(String),
+    /// The guard of a running job was killed, and this process takes over.
+    TookOver {
+        /// The job's leader.
+        pid: i32,
+        /// What becomes of the job.
+        what: OnGuardDeath,
+    },
+    /// The job is gone and about this much of its memory is not back.
+    Stranded(Bytes),
     /// The job is being stopped.
     Stopping {
         /// Its leader.
@@ -74,6 +89,7 @@ impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Waiting(wants) => write!(f, "waiting ({})", listed(wants)),
+            Self::WouldWait(wants) => write!(f, "dry run: would wait ({})", listed(wants)),
             Self::NoRoom { waited, wants } => {
                 write!(f, "no room after {waited} ({})", listed(wants))
             }
@@ -86,6 +102,18 @@ impl fmt::Display for Notice {
                 write!(f, " or under {kill_free} available")
             }
             Self::CannotStart(why) => write!(f, "cannot start {why}"),
+            Self::WouldStop(why) => write!(f, "dry run: would stop the command ({why})"),
+            Self::TookOver { pid, what: OnGuardDeath::Stop } => {
+                write!(f, "the guard of pid {pid} was killed, so its job is stopped")
+            }
+            Self::TookOver { pid, what: OnGuardDeath::Continue } => {
+                write!(f, "the guard of pid {pid} was killed, this one goes on for it")
+            }
+            Self::Stranded(bytes) => write!(
+                f,
+                "the command is gone and about {bytes} of its memory is not back: if it stays so, \
+                 only a restart of the machine frees it"
+            ),
             Self::Stopping { pid, why } => write!(f, "stopping pid {pid} and its group ({why})"),
             Self::EndedBeforeStart { signal } => {
                 write!(f, "got {} before starting the command", signal_name(*signal))

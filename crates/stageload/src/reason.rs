@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 
 use crate::job::Stop;
 use crate::notice::signal_name;
-use crate::{Job, Outcome};
+use crate::trace_file::create;
+use crate::{Error, Job, Notice, Observer, Outcome};
 
 #[derive(Serialize)]
 struct ReasonFile<'a> {
@@ -19,8 +20,29 @@ struct ReasonFile<'a> {
     rule: Map<String, Value>,
 }
 
+/// Makes sure now that the reason can be written later, and that none of an older run is left.
+pub(crate) fn clear_reason(job: &Job) -> Result<(), Error> {
+    let Some(path) = &job.reason else { return Ok(()) };
+    let file = create("reason", path)?;
+    // Never a device: root could remove `/dev/null`.
+    if !file.metadata().is_ok_and(|file| file.is_file()) {
+        return Ok(());
+    }
+    std::fs::remove_file(path).map_err(|source| Error::unwritable("reason", path, source))
+}
+
+/// Writes why the job was stopped or never started, where that is wanted.
+pub(crate) fn write_reason(job: &Job, outcome: &Outcome, observer: &mut dyn Observer) {
+    let Some(path) = &job.reason else { return };
+    let Some(reason) = reason_json(job, outcome) else { return };
+    if let Err(error) = std::fs::write(path, reason) {
+        let error = Error::unwritable("reason", path, error);
+        observer.notice(&Notice::Warning(error.to_string()));
+    }
+}
+
 /// The text of the file; None for a job that ended by itself.
-pub(crate) fn reason_json(job: &Job, outcome: &Outcome) -> Option<String> {
+fn reason_json(job: &Job, outcome: &Outcome) -> Option<String> {
     let (why, rule, stop) = match outcome {
         Outcome::Exited(_) | Outcome::Signaled(_) => return None,
         Outcome::Stopped(stop) => (stop.reason.to_string(), None, Some(stop)),

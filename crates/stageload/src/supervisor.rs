@@ -1,33 +1,27 @@
-//! Runs one job under guard: waits for room, starts it, looks, and stops it when a rule breaks.
+//! Runs one job under guard: waits for room, and starts it with everything in place that guards it.
 //!
-//! All deciding is in `stageload_core`; what is here is the order of things. Signals are sent by
-//! `stopping.rs`, members found by `meter.rs`.
+//! All deciding is in `stageload_core`; what is here is the order of things. What happens while the
+//! job runs: `running.rs`; what happens when this process is killed: `stand_by.rs`.
 
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command};
-use std::time::Duration;
 
-use stageload_core::{Baseline, Bytes, EVENTS_ENV, End, Event, Guard, Reason, Record, Verdict};
+use stageload_core::{Baseline, Bytes, EVENTS_ENV, Guard, Reading, Record};
 
-use crate::job::{JOB_ENV, Stop};
+use crate::job::JOB_ENV;
+use crate::leader::Leader;
+use crate::line::Place;
 use crate::meter::Meter;
-use crate::notice::signal_name;
-use crate::stopping::{Progress, Stopping, Turn};
-use crate::sys::{self, Machine, ProcessId};
+use crate::others::Others;
+use crate::reason::{clear_reason, write_reason};
+use crate::running::Run;
+use crate::sys::{self, Machine, ProcessId, Terminal};
 use crate::tail::Tail;
 use crate::thinning::Thinning;
 use crate::trace_file::{TraceWriter, create};
-use crate::wake::{Wake, Wakes};
+use crate::wake::{ChildWatcher, Wakes};
+use crate::warden::{Brief, Warden};
 use crate::{Error, Job, Notice, Observer, Outcome, gate, utc};
-
-/// Between two turns of a stopping: short, because the job may still be growing.
-const TURN: Duration = Duration::from_millis(50);
-/// How long leftovers of an ended job may take to end as well before they are reported.
-const LEFTOVERS: Duration = Duration::from_millis(300);
-
-/// Megabytes of events that are taken in between two looks.
-const READS_PER_LOOK: usize = 4;
 
 /// Runs the job to its end and says how it came out. An error means it was never started.
 pub fn run(job: &Job, observer: &mut dyn Observer) -> Result<Outcome, Error> {
@@ -40,9 +34,9 @@ pub fn run(job: &Job, observer: &mut dyn Observer) -> Result<Outcome, Error> {
         .map_err(|source| Error::System { doing: "make a folder for the job's events", source })?;
     let events = folder.path().join("events.jsonl");
     create("event file", &events)?;
-    let machine = Machine::here();
-    let outcome = match gate::wait_for_room(job, &machine, &wakes, observer) {
-        Ok(()) => start(job, machine, &wakes, trace, &events, observer)?,
+    let mut machine = Machine::here();
+    let outcome = match gate::wait_for_room(job, &mut machine, &wakes, observer) {
+        Ok(place) => start(job, machine, &wakes, place, trace, &events, observer)?,
         Err(outcome) => outcome,
     };
     write_reason(job, &outcome, observer);
@@ -54,8 +48,9 @@ pub fn run(job: &Job, observer: &mut dyn Observer) -> Result<Outcome, Error> {
 
 fn start(
     job: &Job,
-    machine: Machine,
+    mut machine: Machine,
     wakes: &Wakes,
+    mut place: Option<Place>,
     trace: Option<TraceWriter>,
     events: &Path,
     observer: &mut dyn Observer,
@@ -67,11 +62,17 @@ fn start(
         Baseline { swap_used: gauges.swap_used, demand: gauges.demand, memory: gauges.memory };
     // What can fail comes before the start: a job that runs is a job under guard.
     let watcher = wakes.child_watcher()?;
+    wakes.watch_pressure();
+    let adopts = !has_children(&machine) && sys::adopt_orphans();
+    let mut warden = warden(job, observer);
+    let terminal = Terminal::to_hand_over();
+    sys::lock_memory();
+    sys::be_prompt();
     observer.notice(&starting(job, baseline.swap_used));
     let token = token();
     // Before the job can say anything, so that no event of it lies before the trace.
     let began = sys::now();
-    let child = match command(job, events, &token).spawn() {
+    let child = match command(job, events, &token, terminal.as_ref()).spawn() {
         Ok(child) => child,
         Err(error) => {
             let why = format!("{}: {error}", job.command[0].display());
@@ -79,23 +80,87 @@ fn start(
             return Ok(Outcome::CannotStart(why));
         }
     };
-    let pid = child.id() as i32;
-    watcher.watch(pid);
+    let leader = watched(&child, watcher, &machine);
+    if let Some(place) = &mut place {
+        place.started(leader, &token);
+    }
+    let mut meter = Meter::new(machine, leader.pid, token.clone(), adopts);
+    if let Some(warden) = &mut warden {
+        meter.exclude(warden.pid());
+        warden.brief(&brief(job, leader, token, baseline, events, began));
+    }
     let mut run = Run {
         job,
         wakes,
         observer,
-        child,
-        meter: Meter::new(machine, pid, token),
+        leader: Leader::Child { child, status: None },
+        meter,
+        others: Others::default(),
         guard: Guard::new(job.policy, baseline),
         tail,
         trace,
         thinning: Thinning::default(),
+        terminal,
+        warden,
         began,
-        footprint: None,
+        last: Reading::default(),
+        would_have: None,
     };
-    run.record(Record::Start(meta(job)));
+    run.record(Record::Start(meta(job, &baseline)));
     Ok(run.guard_to_the_end())
+}
+
+/// A child that was there before the job is none of the job's; where there is one, a new child of
+/// this process can be an orphan of either.
+fn has_children(machine: &Machine) -> bool {
+    let own = std::process::id() as i32;
+    let parent = |pid: &i32| machine.process(*pid).ok().flatten().map(|process| process.parent);
+    machine.pids().iter().any(|pid| parent(pid) == Some(own))
+}
+
+fn warden(job: &Job, observer: &mut dyn Observer) -> Option<Warden> {
+    let command = job.warden.as_ref().filter(|_| !job.dry_run)?;
+    match Warden::start(command) {
+        Ok(warden) => Some(warden),
+        Err(error) => {
+            let what = format!("nobody takes over if this guard is killed: {error}");
+            observer.notice(&Notice::Warning(what));
+            None
+        }
+    }
+}
+
+fn watched(child: &Child, watcher: ChildWatcher, machine: &Machine) -> ProcessId {
+    let pid = child.id() as i32;
+    watcher.watch(pid);
+    let process = machine.process(pid).ok().flatten();
+    // It has not been reaped, so its number is its own even where its start cannot be read.
+    process.map_or(ProcessId { pid, start: 0 }, |process| process.id)
+}
+
+fn brief(
+    job: &Job,
+    leader: ProcessId,
+    token: String,
+    baseline: Baseline,
+    events: &Path,
+    began: std::time::Duration,
+) -> Brief {
+    // The warden's own folder is not the guard's.
+    let absolute = |path: &std::path::PathBuf| std::path::absolute(path).ok();
+    Brief {
+        leader,
+        token,
+        policy: job.policy,
+        grace: job.grace,
+        on_guard_death: job.on_guard_death,
+        baseline,
+        events: events.to_owned(),
+        trace: job.trace.as_ref().and_then(absolute),
+        reason: job.reason.as_ref().and_then(absolute),
+        command: words(job),
+        began,
+    }
 }
 
 fn starting(job: &Job, baseline: Option<Bytes>) -> Notice {
@@ -108,228 +173,7 @@ fn starting(job: &Job, baseline: Option<Bytes>) -> Notice {
     Notice::Starting { swap_used: baseline, stop_above, limit, kill_free }
 }
 
-/// One job while it runs.
-struct Run<'a> {
-    job: &'a Job,
-    wakes: &'a Wakes,
-    observer: &'a mut dyn Observer,
-    child: Child,
-    meter: Meter,
-    guard: Guard,
-    tail: Tail,
-    trace: Option<TraceWriter>,
-    thinning: Thinning,
-    began: Duration,
-    footprint: Option<Bytes>,
-}
-
-impl Run<'_> {
-    fn guard_to_the_end(&mut self) -> Outcome {
-        let outcome = self.watch();
-        self.hear();
-        if let Some(event) = self.tail.finish() {
-            self.take_in(event);
-        }
-        // The last stage's window ends with the last look, so that one is always in the trace.
-        self.thinning.next_counts();
-        self.look();
-        self.finish(&outcome);
-        outcome
-    }
-
-    fn watch(&mut self) -> Outcome {
-        loop {
-            if let Verdict::Stop(reason) = self.look()
-                && let Some(stop) = self.stop_for(reason)
-            {
-                return Outcome::Stopped(stop);
-            }
-            match self.wakes.wait(self.guard.next_look()) {
-                None => {}
-                Some(Wake::Ended) => return self.ended(),
-                Some(Wake::Signal(signal)) => {
-                    self.stop(&format!("got {}", signal_name(signal)));
-                    return Outcome::Interrupted(signal);
-                }
-            }
-        }
-    }
-
-    /// Takes in what the job said and takes one look.
-    fn look(&mut self) -> Verdict {
-        self.hear();
-        let now = sys::moment();
-        let reading = self.meter.look(self.since_start(now.awake), self.job.policy.limit);
-        self.footprint = reading.footprint;
-        let verdict = self.guard.observe(&reading, now);
-        if self.thinning.keeps(&reading) || verdict != Verdict::Continue {
-            self.record(Record::Sample(reading.clone()));
-        }
-        self.observer.sample(&reading);
-        self.complain();
-        if let Verdict::Warn(warning) = &verdict {
-            self.observer.notice(&Notice::Warning(warning.to_string()));
-        }
-        verdict
-    }
-
-    /// A job that writes events without end must not keep the guard from looking.
-    fn hear(&mut self) {
-        for _ in 0..READS_PER_LOOK {
-            let (events, more) = self.tail.read();
-            for event in events {
-                self.take_in(event);
-            }
-            if !more {
-                break;
-            }
-        }
-    }
-
-    /// The job's clock is the guard's; what is outside the run is another clock and means now.
-    fn take_in(&mut self, event: Event) {
-        let mut event = event.fit_to_show();
-        let now = self.since_start(sys::now());
-        let said = event.t.map(|t| rounded(t - self.began.as_secs_f64()));
-        event.t = Some(said.filter(|t| (0.0..=now).contains(t)).unwrap_or(now));
-        self.guard.hear(&event, sys::moment());
-        self.thinning.next_counts();
-        self.observer.event(&event);
-        self.record(Record::Event(event));
-    }
-
-    /// None if the job ended by itself before it could be stopped.
-    fn stop_for(&mut self, reason: Reason) -> Option<Stop> {
-        let t = self.since_start(sys::now());
-        if self.is_over() {
-            return None;
-        }
-        let (stopping, survivors) = self.stop(&reason.to_string());
-        Some(Stop { reason, t, signalled: stopping.signalled(), survivors })
-    }
-
-    fn stop(&mut self, why: &str) -> (Stopping, Vec<ProcessId>) {
-        let leader = self.child.id() as i32;
-        let mut turn = self.turn(false);
-        let mut stopping =
-            Stopping::begin(&self.meter, leader, turn, self.job.grace.of(self.footprint));
-        // Said after it is done: an observer that blocks must not keep the job alive.
-        self.observer.notice(&Notice::Stopping { pid: leader, why: why.to_owned() });
-        loop {
-            match stopping.turn(&self.meter, turn) {
-                Progress::Going => {}
-                Progress::Gone => return (stopping, Vec::new()),
-                Progress::Stuck => return (stopping, self.survivors()),
-            }
-            let wake = self.wakes.wait(TURN);
-            // The verdict is in; what counts now is who is left and what they hold.
-            let _ = self.look();
-            turn = self.turn(matches!(wake, Some(Wake::Signal(_))));
-        }
-    }
-
-    fn turn(&mut self, is_hurried: bool) -> Turn {
-        let is_over = self.is_over();
-        Turn { now: sys::now(), footprint: self.footprint, is_hurried, is_over }
-    }
-
-    /// That nobody was seen is believed only when the system says that the leader has ended. It is
-    /// asked last, because the answer gives the leader's number away.
-    fn is_over(&mut self) -> bool {
-        self.meter.found_nobody() && !matches!(self.child.try_wait(), Ok(None))
-    }
-
-    /// Who is there in spite of SIGKILL. A meter that cannot look knows only who was there, so the
-    /// system is asked in ways that need no file.
-    fn survivors(&mut self) -> Vec<ProcessId> {
-        let leader = self.child.id() as i32;
-        let has_ended = !matches!(self.child.try_wait(), Ok(None));
-        let is_there = |id: &ProcessId| {
-            if id.pid == leader { !has_ended } else { sys::exists(id.pid) }
-        };
-        let survivors: Vec<ProcessId> = self.meter.members().filter(is_there).collect();
-        if !survivors.is_empty() {
-            let pids = survivors.iter().map(|id| id.pid).collect();
-            self.observer.notice(&Notice::Survivors(pids));
-        }
-        survivors
-    }
-
-    fn ended(&mut self) -> Outcome {
-        let leftovers = self.leftovers();
-        if !leftovers.is_empty() {
-            self.observer.notice(&Notice::LeftRunning(leftovers));
-        }
-        match self.child.wait() {
-            Ok(status) => match (status.code(), status.signal()) {
-                (Some(code), _) => Outcome::Exited(code),
-                (None, signal) => Outcome::Signaled(signal.unwrap_or(libc::SIGKILL)),
-            },
-            Err(error) => {
-                let what = format!("cannot tell how the command ended: {error}");
-                self.observer.notice(&Notice::Warning(what));
-                Outcome::Exited(1)
-            }
-        }
-    }
-
-    /// Members that outlive the leader by more than a moment.
-    fn leftovers(&mut self) -> Vec<i32> {
-        let deadline = sys::now() + LEFTOVERS;
-        loop {
-            self.meter.refresh();
-            // The leader has ended, whatever a meter that cannot look makes of it.
-            let leader = self.child.id() as i32;
-            let others = self.meter.members().map(|id| id.pid);
-            let alive: Vec<i32> = others.filter(|pid| *pid != leader).collect();
-            if alive.is_empty() || sys::now() >= deadline {
-                return alive;
-            }
-            self.wakes.wait(TURN);
-        }
-    }
-
-    fn finish(&mut self, outcome: &Outcome) {
-        let reason = match outcome {
-            Outcome::Stopped(stop) => Some(stop.reason.to_string()),
-            Outcome::Interrupted(signal) => Some(signal_name(*signal)),
-            _ => None,
-        };
-        let t = Some(self.since_start(sys::now()));
-        self.record(Record::End(End { t, exit: Some(outcome.exit_code()), reason }));
-        if self.tail.bad_lines > 0 {
-            let what = format!("{} lines of the job's events were no events", self.tail.bad_lines);
-            self.observer.notice(&Notice::Warning(what));
-        }
-        if let Some(trouble) = self.trace.take().and_then(TraceWriter::finish) {
-            self.observer.notice(&Notice::Warning(trouble));
-        }
-    }
-
-    fn record(&mut self, record: Record) {
-        if let Some(trace) = &mut self.trace {
-            trace.write(record);
-        }
-    }
-
-    /// A trace that cannot be written any more is given up, with one warning.
-    fn complain(&mut self) {
-        if let Some(what) = self.trace.as_ref().and_then(TraceWriter::complaint) {
-            self.trace = None;
-            self.observer.notice(&Notice::Warning(what));
-        }
-    }
-
-    fn since_start(&self, now: Duration) -> f64 {
-        rounded(now.saturating_sub(self.began).as_secs_f64())
-    }
-}
-
-fn rounded(seconds: f64) -> f64 {
-    (seconds * 1000.0).round() / 1000.0
-}
-
-fn command(job: &Job, events: &Path, token: &str) -> Command {
+fn command(job: &Job, events: &Path, token: &str, terminal: Option<&Terminal>) -> Command {
     let mut command = Command::new(&job.command[0]);
     command.args(&job.command[1..]).envs(job.env.iter().map(|(name, value)| (name, value)));
     command.env(EVENTS_ENV, events);
@@ -338,7 +182,10 @@ fn command(job: &Job, events: &Path, token: &str) -> Command {
         Ok(outer) => command.env(JOB_ENV, format!("{outer}:{token}")),
         Err(_) => command.env(JOB_ENV, token),
     };
-    sys::lead_session(&mut command);
+    match terminal {
+        Some(terminal) => terminal.lead_group(&mut command),
+        None => sys::lead_session(&mut command),
+    }
     command
 }
 
@@ -346,36 +193,21 @@ fn token() -> String {
     format!("{:x}-{:x}", std::process::id(), sys::now().as_nanos())
 }
 
-fn meta(job: &Job) -> serde_json::Map<String, serde_json::Value> {
-    let command: Vec<_> = job.command.iter().map(|word| word.to_string_lossy()).collect();
+fn words(job: &Job) -> Vec<String> {
+    job.command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+fn meta(job: &Job, baseline: &Baseline) -> serde_json::Map<String, serde_json::Value> {
     let mut meta = serde_json::Map::new();
     meta.insert("utc".into(), utc::utc_date_time().into());
     meta.insert("interval".into(), job.policy.poll.as_secs_f64().into());
     meta.insert("stageload".into(), env!("CARGO_PKG_VERSION").into());
-    meta.insert("command".into(), command.into_iter().collect());
-    if let Some(limit) = job.policy.limit {
-        meta.insert("limit".into(), limit.0.into());
+    meta.insert("command".into(), words(job).into());
+    meta.insert("swap_budget".into(), job.policy.swap_budget.0.into());
+    let known = [("limit", job.policy.limit), ("memory", baseline.memory)];
+    for (name, bytes) in known.into_iter().filter_map(|(name, bytes)| Some((name, bytes?))) {
+        meta.insert(name.into(), bytes.0.into());
     }
     meta.extend(job.meta.clone());
     meta
-}
-
-/// Makes sure now that the reason can be written later, and that none of an older run is left.
-fn clear_reason(job: &Job) -> Result<(), Error> {
-    let Some(path) = &job.reason else { return Ok(()) };
-    let file = create("reason", path)?;
-    // Never a device: root could remove `/dev/null`.
-    if !file.metadata().is_ok_and(|file| file.is_file()) {
-        return Ok(());
-    }
-    std::fs::remove_file(path).map_err(|source| Error::unwritable("reason", path, source))
-}
-
-fn write_reason(job: &Job, outcome: &Outcome, observer: &mut dyn Observer) {
-    let Some(path) = &job.reason else { return };
-    let Some(reason) = crate::reason::reason_json(job, outcome) else { return };
-    if let Err(error) = std::fs::write(path, reason) {
-        let error = Error::unwritable("reason", path, error);
-        observer.notice(&Notice::Warning(error.to_string()));
-    }
 }

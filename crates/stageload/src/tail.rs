@@ -27,6 +27,13 @@ impl Tail {
         Ok(Self { file: File::open(path)?, offset: 0, partial: Vec::new(), bad_lines: 0 })
     }
 
+    /// Only what the job says from now on.
+    pub(crate) fn open_at_end(path: &Path) -> std::io::Result<Self> {
+        let mut tail = Self::open(path)?;
+        tail.offset = tail.file.metadata()?.len();
+        Ok(tail)
+    }
+
     /// The events whose lines were completed since the last call, and whether there is more.
     pub(crate) fn read(&mut self) -> (Vec<Event>, bool) {
         let mut fresh = Vec::new();

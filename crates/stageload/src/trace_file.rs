@@ -2,7 +2,7 @@
 //! look, and read back whole.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -14,6 +14,8 @@ use crate::Error;
 
 /// Records that may wait for the disk: 100 s of looks.
 const QUEUE: usize = 1000;
+/// No record is longer than this by far.
+const LONGEST_LINE: u64 = 64 << 10;
 /// How long the end of a run waits for the disk.
 const LAST_WRITES: Duration = Duration::from_secs(5);
 
@@ -66,7 +68,17 @@ pub(crate) struct TraceWriter {
 impl TraceWriter {
     /// Creates the file now, so that a bad path is refused before anything starts.
     pub(crate) fn create(path: &Path) -> Result<Self, Error> {
-        let file = create("trace", path)?;
+        Self::onto(create("trace", path)?, path)
+    }
+
+    /// Goes on with the trace of a guard that is dead.
+    pub(crate) fn append(path: &Path) -> Result<Self, Error> {
+        let file = open_after_last_line(path)
+            .map_err(|source| Error::unwritable("trace", path, source))?;
+        Self::onto(file, path)
+    }
+
+    fn onto(file: File, path: &Path) -> Result<Self, Error> {
         let (records, queue) = sync_channel(QUEUE);
         let (report, failed) = sync_channel(1);
         std::thread::Builder::new()
@@ -110,6 +122,23 @@ impl TraceWriter {
     }
 }
 
+/// A guard that was killed while it wrote has left half a line, which would be a bad one in the
+/// middle of the trace.
+fn open_after_last_line(path: &Path) -> io::Result<File> {
+    let mut file = File::options().read(true).write(true).open(path)?;
+    if file.metadata()?.is_file() {
+        let length = file.seek(SeekFrom::End(0))?;
+        let tail = length.min(LONGEST_LINE);
+        file.seek(SeekFrom::End(-(tail as i64)))?;
+        let mut end = Vec::new();
+        file.read_to_end(&mut end)?;
+        let half = end.iter().rev().take_while(|b| **b != b'\n').count() as u64;
+        file.set_len(length - half)?;
+        file.seek(SeekFrom::End(0))?;
+    }
+    Ok(file)
+}
+
 fn trouble(path: &str, error: &io::Error) -> String {
     format!("cannot write the trace {path}: {error}; the command stays guarded without it")
 }
@@ -143,6 +172,16 @@ mod tests {
         }
         assert_eq!(writer.finish(), None);
         assert_eq!(load_trace(&path).unwrap(), records);
+    }
+
+    #[test]
+    fn a_trace_that_is_taken_over_goes_on_after_its_last_whole_line() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), "{\"type\":\"start\"}\n{\"type\":\"sam").unwrap();
+        let mut writer = TraceWriter::append(file.path()).unwrap();
+        writer.write(Record::End(End::default()));
+        assert_eq!(writer.finish(), None);
+        assert_eq!(load_trace(file.path()).unwrap().len(), 2);
     }
 
     #[test]

@@ -14,6 +14,12 @@ pub fn utc_date_time() -> String {
     format!("{date}T{time}+00:00")
 }
 
+/// Seconds since 1970, to the millisecond; None on a clock that is set to before that.
+pub(crate) fn utc_seconds() -> Option<f64> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    Some((since.as_secs_f64() * 1000.0).round() / 1000.0)
+}
+
 fn seconds_since_1970() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -1,4 +1,5 @@
-//! What ends the wait for the next look early: the job's end, or a signal to the guard.
+//! What ends the wait for the next look early: the job's end, a signal to the guard, or the
+//! system's word that memory is short.
 
 use std::io::{PipeReader, Read};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -6,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::Error;
-use crate::sys::{self, SignalPipe};
+use crate::sys::{self, Change, Grip, SignalPipe};
 
 /// Told to end. SIGTSTP is caught to have no effect: a guard that Ctrl-Z stopped guards nothing.
 const SIGNALS: [i32; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP];
@@ -16,6 +17,10 @@ const SIGNALS: [i32; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQ
 pub(crate) enum Wake {
     /// The job's leader has ended and waits to be reaped.
     Ended,
+    /// The job's leader was stopped, as by Ctrl-Z.
+    Suspended,
+    /// The system says that memory is getting short: time for a look.
+    Pressure,
     /// The guard got this signal.
     Signal(i32),
 }
@@ -74,13 +79,38 @@ impl Wakes {
         let (to_watcher, child) = channel();
         spawn("stageload-child", move || {
             // Without a number the child was never started.
-            if let Ok(pid) = child.recv() {
-                sys::wait_for_exit(pid);
-                // Nobody listens any more when the guard itself has reaped the child.
-                to_guard.send(Wake::Ended).ok();
+            let Ok(pid) = child.recv() else { return };
+            while sys::wait_for_change(pid) == Change::Stopped {
+                to_guard.send(Wake::Suspended).ok();
             }
+            // Nobody listens any more when the guard itself has reaped the child.
+            to_guard.send(Wake::Ended).ok();
         })?;
         Ok(ChildWatcher(to_watcher))
+    }
+
+    /// Has `Wake::Ended` sent when a process that is nobody's child here is over.
+    pub(crate) fn watch_stranger(&self, process: Grip) -> Result<(), Error> {
+        let to_guard = self.sender.clone();
+        spawn("stageload-stranger", move || {
+            process.wait();
+            to_guard.send(Wake::Ended).ok();
+        })
+    }
+
+    /// Sends `Wake::Ended` for a job that was over before anybody watched it.
+    pub(crate) fn wake_ended(&self) {
+        self.sender.send(Wake::Ended).ok();
+    }
+
+    /// Has `Wake::Pressure` sent from now on, where the system says such a thing.
+    pub(crate) fn watch_pressure(&self) {
+        let to_guard = self.sender.clone();
+        // Without it the looks come at their own pace.
+        sys::on_pressure(move || {
+            to_guard.send(Wake::Pressure).ok();
+        })
+        .ok();
     }
 
     /// The next wake within `time`, or None.

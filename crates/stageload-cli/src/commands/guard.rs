@@ -51,7 +51,7 @@ fn outcome_json(outcome: &Outcome) -> serde_json::Value {
 }
 
 /// Every notice becomes a log line.
-struct Log;
+pub(crate) struct Log;
 
 impl Observer for Log {
     fn notice(&mut self, notice: &Notice) {

@@ -3,3 +3,4 @@
 pub(crate) mod guard;
 pub(crate) mod mesh;
 pub(crate) mod summary;
+pub(crate) mod stand_by;

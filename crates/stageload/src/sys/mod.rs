@@ -8,7 +8,7 @@
 //! Nothing here decides anything: a value that cannot be read is None. A process that is not there
 //! is told apart from one that cannot be read, because the first is over and the second is not.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use stageload_core::{Bytes, Percent, Pressure};
 
 #[cfg(any(test, target_os = "macos"))]
@@ -17,6 +17,8 @@ mod arguments;
 mod linux;
 #[cfg(target_os = "macos")]
 mod macos;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod terminal;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod unix;
 #[cfg(any(test, not(any(target_os = "linux", target_os = "macos"))))]
@@ -28,18 +30,20 @@ pub(crate) use linux::Machine;
 #[cfg(target_os = "macos")]
 pub(crate) use macos::Machine;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
+pub(crate) use terminal::Terminal;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 pub(crate) use unix::{
-    SignalPipe, become_program, exists, lead_session, moment, now, signal_group, signal_one,
-    wait_for_exit,
+    Change, SignalPipe, become_program, exists, lead_session, moment, now, signal_group,
+    signal_one, wait_for_change,
 };
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 pub(crate) use unsupported::{
-    Machine, SignalPipe, become_program, exists, lead_session, moment, now, signal_group,
-    signal_one, wait_for_exit,
+    Change, Machine, SignalPipe, become_program, exists, lead_session, moment, now, signal_group,
+    signal_one, wait_for_change,
 };
 
 /// A process, told apart from a later one with the same number by when it started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProcessId {
     /// The number.
     pub pid: i32,

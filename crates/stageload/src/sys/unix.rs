@@ -3,6 +3,7 @@
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -55,6 +56,23 @@ pub(crate) fn lead_session(command: &mut Command) {
     }
 }
 
+/// Where this user's guards keep what outlives one of them: `$STAGELOAD_HOME`, else the system's
+/// place for state.
+pub(crate) fn state_folder() -> io::Result<PathBuf> {
+    let given = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    if let Some(home) = given("STAGELOAD_HOME") {
+        return Ok(home.into());
+    }
+    let home = || given("HOME").map(PathBuf::from).ok_or(io::ErrorKind::NotFound);
+    if cfg!(target_os = "macos") {
+        return Ok(home()?.join("Library/Application Support/Stageload"));
+    }
+    match given("XDG_STATE_HOME") {
+        Some(state) => Ok(PathBuf::from(state).join("stageload")),
+        None => Ok(home()?.join(".local/state/stageload")),
+    }
+}
+
 /// Replaces this process by the command; returns only if that fails.
 pub(crate) fn become_program(command: &mut Command) -> io::Error {
     command.exec()
@@ -96,17 +114,40 @@ fn kill(target: i32, signal: i32) -> io::Result<()> {
     }
 }
 
-/// Blocks until the child has ended, without reaping it: until the guard does, nobody else can
-/// get the child's number or its group's.
-#[expect(unsafe_code, reason = "std's wait reaps")]
-pub(crate) fn wait_for_exit(pid: i32) {
+/// What a child did that its parent waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// It has ended.
+    Ended,
+    /// A signal stopped it; it can be continued.
+    Stopped,
+}
+
+/// Blocks until the child has ended or was stopped. One that ended is not reaped: until the guard
+/// does that, nobody else can get the child's number or its group's.
+pub(crate) fn wait_for_change(pid: i32) -> Change {
+    match wait(pid, libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT) {
+        Ok(libc::CLD_STOPPED) => {
+            // A stop that is not asked for would be told again at once.
+            wait(pid, libc::WSTOPPED | libc::WNOHANG).ok();
+            Change::Stopped
+        }
+        _ => Change::Ended,
+    }
+}
+
+#[expect(unsafe_code, reason = "std's wait reaps, and knows no stops")]
+fn wait(pid: i32, flags: i32) -> io::Result<i32> {
     loop {
-        let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::uninit();
-        let flags = libc::WEXITED | libc::WNOWAIT;
-        // SAFETY: `info` is a valid place for one siginfo_t, and it is never read.
-        let code = unsafe { libc::waitid(libc::P_PID, pid as u32, info.as_mut_ptr(), flags) };
-        if code == 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-            return;
+        // SAFETY: all-zero is a valid siginfo_t, and `info` is a valid place for one.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        // SAFETY: the same.
+        if unsafe { libc::waitid(libc::P_PID, pid as u32, &raw mut info, flags) } == 0 {
+            return Ok(info.si_code);
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
         }
     }
 }
@@ -146,7 +187,7 @@ fn pipe_for_life() -> io::Result<&'static (PipeReader, PipeWriter)> {
 
 /// A handler that blocks on a full pipe would block the very thread that may have to empty it.
 #[expect(unsafe_code, reason = "std cannot make a pipe non-blocking")]
-fn set_nonblocking(pipe: &PipeWriter) -> io::Result<()> {
+pub(crate) fn set_nonblocking(pipe: &impl AsRawFd) -> io::Result<()> {
     // SAFETY: fcntl with F_SETFL takes numbers and touches no memory.
     let code = unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
     if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

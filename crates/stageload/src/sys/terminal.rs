@@ -1,0 +1,106 @@
+//! The terminal's foreground. A guard that a shell started as a foreground job of its own hands the
+//! terminal to its job, as a shell does: Ctrl-C, Ctrl-Z and password prompts then work as if the
+//! guard were not there. In a pipeline or a script others need the terminal too, and the job gets a
+//! session of its own instead.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+const STDIN: i32 = 0;
+const STDOUT: i32 = 1;
+
+/// A terminal that is the guard's to hand over.
+#[derive(Debug)]
+pub(crate) struct Terminal {
+    own_group: i32,
+    /// Whether SIGTTOU was ignored before the guard did.
+    was_ignored: bool,
+}
+
+impl Terminal {
+    /// The terminal, if the guard is a foreground job of its own with a shell above it.
+    #[expect(unsafe_code, reason = "std knows no process groups")]
+    pub(crate) fn to_hand_over() -> Option<Self> {
+        // SAFETY: these take and return numbers.
+        let (own, group, session, foreground) =
+            unsafe { (libc::getpid(), libc::getpgrp(), libc::getsid(0), libc::tcgetpgrp(STDIN)) };
+        let is_own_job = group == own && foreground == own && session != own;
+        (is_own_job && !feeds_a_pipe()).then(|| Self { own_group: own, was_ignored: ignore_ttou() })
+    }
+
+    /// Makes the command the leader of its own group in the terminal's foreground.
+    #[expect(unsafe_code, reason = "the foreground must be set between fork and exec")]
+    pub(crate) fn lead_group(&self, command: &mut Command) {
+        let was_ignored = self.was_ignored;
+        // SAFETY: setpgid, getpid, tcsetpgrp and signal are async-signal-safe, and the closure touches no
+        // memory of the parent.
+        unsafe {
+            command.pre_exec(move || {
+                if libc::setpgid(0, 0) < 0 {
+                    return Err(io::Error::last_os_error());
+                }
+                // A terminal that went away meanwhile is no reason not to run.
+                libc::tcsetpgrp(STDIN, libc::getpid());
+                if !was_ignored {
+                    libc::signal(libc::SIGTTOU, libc::SIG_DFL);
+                }
+                Ok(())
+            });
+        }
+    }
+
+    /// Hands the terminal to the job's group.
+    pub(crate) fn give(&self, group: i32) {
+        set_foreground(group);
+    }
+
+    /// Takes it back, as before the guard ends or stops itself.
+    pub(crate) fn take_back(&self) {
+        set_foreground(self.own_group);
+    }
+
+    /// Whether the shell has the guard in the foreground.
+    #[expect(unsafe_code, reason = "std knows no process groups")]
+    pub(crate) fn is_ours(&self) -> bool {
+        // SAFETY: tcgetpgrp takes and returns numbers.
+        unsafe { libc::tcgetpgrp(STDIN) == self.own_group }
+    }
+
+    /// Stops the guard itself, so that the shell sees a stopped job; returns when it is continued.
+    #[expect(unsafe_code, reason = "std sends no signals")]
+    pub(crate) fn stop_guard(&self) {
+        // SAFETY: raise takes a number and touches no memory.
+        unsafe { libc::raise(libc::SIGSTOP) };
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.take_back();
+    }
+}
+
+/// In `stageload guard ... | less` the terminal is also for the one that reads.
+#[expect(unsafe_code, reason = "std does not tell what standard output is")]
+fn feeds_a_pipe() -> bool {
+    // SAFETY: all-zero is a valid stat, and `status` is a valid place for one.
+    let mut status: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: the same.
+    let code = unsafe { libc::fstat(STDOUT, &raw mut status) };
+    let kind = status.st_mode & libc::S_IFMT;
+    code != 0 || kind == libc::S_IFIFO || kind == libc::S_IFSOCK
+}
+
+#[expect(unsafe_code, reason = "std knows no process groups")]
+fn set_foreground(group: i32) {
+    // SAFETY: tcsetpgrp takes numbers. It fails where the terminal is gone, and then nobody needs it.
+    unsafe { libc::tcsetpgrp(STDIN, group) };
+}
+
+/// Whoever sets the foreground or writes from the background is stopped by SIGTTOU otherwise.
+#[expect(unsafe_code, reason = "std does not handle signals")]
+fn ignore_ttou() -> bool {
+    // SAFETY: SIG_IGN is a valid disposition.
+    unsafe { libc::signal(libc::SIGTTOU, libc::SIG_IGN) == libc::SIG_IGN }
+}
