@@ -13,10 +13,16 @@ use stageload_core::{Bytes, Percent, Pressure};
 
 #[cfg(any(test, target_os = "macos"))]
 mod arguments;
+#[cfg(any(test, target_os = "macos"))]
+mod compressor;
+#[cfg(any(test, target_os = "macos"))]
+mod layouts;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "macos")]
 mod macos;
+#[cfg(any(test, target_os = "macos"))]
+mod stale;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod terminal;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
