@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
-use stageload_core::{Crowd, Entry, Reading, Room, Span, Want};
+use stageload_core::{Crowd, Entry, Room, Span, Want};
 
 use crate::busy::busy_commands;
 use crate::line::Place;
+use crate::meter::reading;
 use crate::notice::listed;
 use crate::sys::{self, Machine};
 use crate::wake::{Wake, Wakes};
@@ -66,11 +67,11 @@ fn take_place(job: &Job, observer: &mut dyn Observer) -> Option<Place> {
 fn look(room: &mut Room, job: &Job, machine: &mut Machine, place: Option<&mut Place>) -> Entry {
     let busy = busy_commands(machine, &job.busy);
     let Some(place) = place else {
-        return room.observe(&reading(machine), busy, Crowd::default(), sys::moment());
+        return room.observe(&reading(&machine.gauges()), busy, Crowd::default(), sys::moment());
     };
     // Without the lock two guards may start at once, which is better than none at all.
     let turn = place.turn();
-    let entry = room.observe(&reading(machine), busy, place.crowd(), sys::moment());
+    let entry = room.observe(&reading(&machine.gauges()), busy, place.crowd(), sys::moment());
     match &entry {
         Entry::Ready => place.admit(),
         Entry::Wait(wants) | Entry::TimedOut(wants) => {
@@ -80,18 +81,6 @@ fn look(room: &mut Room, job: &Job, machine: &mut Machine, place: Option<&mut Pl
     }
     drop(turn);
     entry
-}
-
-fn reading(machine: &mut Machine) -> Reading {
-    let gauges = machine.gauges();
-    Reading {
-        swap_used: gauges.swap_used,
-        swap_total: gauges.swap_total,
-        level: gauges.level,
-        pressure: gauges.pressure,
-        claimable: gauges.claimable,
-        ..Reading::default()
-    }
 }
 
 fn is_news(told: &[Want], wants: &[Want]) -> bool {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use stageload_core::{Breach, Grace, Policy, Reason, RoomPolicy};
 
-use crate::ProcessId;
+use crate::{Grown, ProcessId};
 
 /// The environment variable that marks every process of a job with the tokens of its guards.
 pub const JOB_ENV: &str = "STAGELOAD_JOB";
@@ -62,7 +62,7 @@ pub enum Outcome {
     /// A signal from elsewhere ended it.
     Signaled(i32),
     /// The guard stopped it.
-    Stopped(Stop),
+    Stopped(Box<Stop>),
     /// The guard was told to end, and stopped the job first.
     Interrupted(i32),
     /// There was no room for it in time.
@@ -97,6 +97,8 @@ pub struct Stop {
     pub signalled: Vec<Signalled>,
     /// Those that were still there after SIGKILL.
     pub survivors: Vec<ProcessId>,
+    /// Who outside of the job grew most in the ten seconds or so before.
+    pub grew: Vec<Grown>,
 }
 
 impl Stop {
@@ -115,5 +117,7 @@ pub struct Signalled {
     /// Its command line, as far as it could be read.
     pub command: Option<String>,
     /// The names of the signals, in order.
-    pub signals: Vec<&'static str>,
+    pub signals: Vec<String>,
+    /// The system did not let the guard signal it, as after `sudo`.
+    pub refused: bool,
 }

@@ -72,6 +72,7 @@ pub use chart::chart;
 pub use error::Error;
 pub use job::{JOB_ENV, Job, OnGuardDeath, Outcome, Signalled, Stop};
 pub use notice::{Notice, Observer, Silent};
+pub use others::Grown;
 pub use stand_by::stand_by;
 pub use supervisor::run;
 pub use sys::ProcessId;

@@ -145,6 +145,8 @@ pub(crate) fn signal_name(signal: i32) -> String {
         libc::SIGQUIT => "SIGQUIT",
         libc::SIGKILL => "SIGKILL",
         libc::SIGTERM => "SIGTERM",
+        libc::SIGCONT => "SIGCONT",
+        libc::SIGSTOP => "SIGSTOP",
         other => return format!("signal {other}"),
     };
     name.to_owned()

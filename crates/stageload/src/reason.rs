@@ -45,7 +45,7 @@ pub(crate) fn write_reason(job: &Job, outcome: &Outcome, observer: &mut dyn Obse
 fn reason_json(job: &Job, outcome: &Outcome) -> Option<String> {
     let (why, rule, stop) = match outcome {
         Outcome::Exited(_) | Outcome::Signaled(_) => return None,
-        Outcome::Stopped(stop) => (stop.reason.to_string(), None, Some(stop)),
+        Outcome::Stopped(stop) => (stop.reason.to_string(), None, Some(&**stop)),
         Outcome::Interrupted(signal) => (signal_name(*signal), Some("signal"), None),
         Outcome::NoRoom(why) => (why.clone(), Some("no-room"), None),
         Outcome::CannotStart(why) => (why.clone(), Some("cannot-start"), None),

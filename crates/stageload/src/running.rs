@@ -1,6 +1,7 @@
 //! One job while it runs: looks, takes in what it says, and stops it when the guard's verdict is
 //! to stop. Started by `supervisor.rs`, or taken over by `stand_by.rs`.
 
+use std::fmt::Display;
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::leader::Leader;
 use crate::meter::Meter;
 use crate::notice::signal_name;
 use crate::others::{Grown, Others};
-use crate::sys::{self, Grip, ProcessId, Terminal};
+use crate::sys::{self, ProcessId, Terminal};
 use crate::tail::Tail;
 use crate::thinning::Thinning;
 use crate::trace_file::TraceWriter;
@@ -72,7 +73,7 @@ impl Run<'_> {
     /// The guard is dead, and its job shall not outlive it.
     pub(crate) fn end_orphan(&mut self) -> Outcome {
         self.look();
-        self.stop("its guard was killed");
+        self.stop(&"its guard was killed");
         let outcome = Outcome::Interrupted(libc::SIGKILL);
         self.finish(&outcome);
         outcome
@@ -84,7 +85,7 @@ impl Run<'_> {
                 // Nothing comes between this verdict and its signals.
                 Verdict::Stop(reason) if !self.job.dry_run => {
                     if let Some(stop) = self.stop_for(reason) {
-                        return Outcome::Stopped(stop);
+                        return Outcome::Stopped(Box::new(stop));
                     }
                 }
                 verdict => self.go_on(&verdict),
@@ -94,7 +95,7 @@ impl Run<'_> {
                 Some(Wake::Suspended) => self.suspend(),
                 Some(Wake::Ended) => return self.ended(),
                 Some(Wake::Signal(signal)) => {
-                    self.stop(&format!("got {}", signal_name(signal)));
+                    self.stop(&format_args!("got {}", signal_name(signal)));
                     return Outcome::Interrupted(signal);
                 }
             }
@@ -133,9 +134,10 @@ impl Run<'_> {
         }
         self.observer.sample(&self.last);
         self.complain();
-        self.others.look(self.meter.machine(), &self.meter, self.last.t);
+        let meter = &self.meter;
+        self.others.remember(meter.machine(), |pid| meter.is_member(pid), sys::now());
         let Some(warden) = &mut self.warden else { return };
-        warden.tell(self.meter.members().map(Grip::id));
+        warden.tell(self.meter.members());
         if warden.has_just_died() {
             let what = "the process that takes over if this guard is killed has died";
             self.observer.notice(&Notice::Warning(what.to_owned()));
@@ -187,8 +189,8 @@ impl Run<'_> {
         self.observer.notice(&Notice::WouldStop(reason.to_string()));
     }
 
-    fn grown(&mut self) -> Vec<Grown> {
-        self.others.grown_most(self.meter.machine(), &self.meter, self.last.t)
+    fn grown(&self) -> Vec<Grown> {
+        self.others.grown_most(self.meter.machine(), |pid| self.meter.is_member(pid))
     }
 
     /// What the guard itself has to say, in the trace.
@@ -205,20 +207,19 @@ impl Run<'_> {
         }
         let at_verdict = self.last.clone();
         let t = at_verdict.t;
-        let survivors = self.stop(&reason.to_string());
+        let survivors = self.stop(&reason);
         let grew = self.grown();
         self.wait_for_memory(&at_verdict);
         Some(Stop { reason, t, signalled: self.meter.signalled(), survivors, grew })
     }
 
     /// Ends the job: SIGTERM, SIGCONT so that a stopped process gets to see it, a grace, SIGKILL.
-    fn stop(&mut self, why: &str) -> Vec<ProcessId> {
-        self.signal(libc::SIGTERM);
-        self.signal(libc::SIGCONT);
-        let mut escalation =
-            Escalation::begin(self.job.grace, self.last.footprint, sys::now());
+    fn stop(&mut self, why: &dyn Display) -> Vec<ProcessId> {
+        self.ask_to_end();
+        let why = why.to_string();
+        let mut escalation = Escalation::begin(self.job.grace, self.last.footprint, sys::now());
         // Said after it is done: an observer that blocks must not keep the job alive.
-        self.observer.notice(&Notice::Stopping { pid: self.leader.pid(), why: why.to_owned() });
+        self.observer.notice(&Notice::Stopping { pid: self.leader.pid(), why: why.clone() });
         self.show(true);
         self.mark(&format!("stopping: {why}"));
         let mut is_urgent = false;
@@ -227,20 +228,22 @@ impl Run<'_> {
                 return Vec::new();
             }
             match escalation.step(self.last.footprint, is_urgent, sys::now()) {
-                Step::Wait => {}
-                Step::Kill => self.signal(libc::SIGKILL),
+                Step::Wait => self.ask_to_end(),
+                Step::Kill => self.meter.signal_all(libc::SIGKILL, self.leader.group()),
                 Step::GiveUp => return self.survivors(),
             }
             let wake = self.wakes.wait(TURN);
             let verdict = self.look();
-            let is_at_floor =
-                matches!(&verdict, Verdict::Stop(reason) if reason.breach.is_floor());
+            let is_at_floor = matches!(&verdict, Verdict::Stop(reason) if reason.breach.is_floor());
             is_urgent = is_at_floor || matches!(wake, Some(Wake::Signal(_)));
         }
     }
 
-    fn signal(&mut self, signal: i32) {
-        self.meter.signal(signal, self.leader.group());
+    /// Whoever was not asked yet: a process may have been forked since. One that was stopped must be
+    /// continued to hear it.
+    fn ask_to_end(&mut self) {
+        self.meter.signal_new(libc::SIGTERM);
+        self.meter.signal_new(libc::SIGCONT);
     }
 
     /// That nobody was seen is believed only when the system says that the leader has ended.
@@ -256,8 +259,7 @@ impl Run<'_> {
         let is_there = |id: &ProcessId| {
             if id.pid == leader { !has_ended } else { sys::exists(id.pid) }
         };
-        let members = self.meter.members().map(Grip::id);
-        let survivors: Vec<ProcessId> = members.filter(is_there).collect();
+        let survivors: Vec<ProcessId> = self.meter.members().filter(is_there).collect();
         if !survivors.is_empty() {
             let pids = survivors.iter().map(|id| id.pid).collect();
             self.observer.notice(&Notice::Survivors(pids));
@@ -288,15 +290,9 @@ impl Run<'_> {
     fn suspend(&mut self) {
         let Some(terminal) = &self.terminal else { return };
         self.meter.refresh();
-        self.meter.signal(libc::SIGSTOP, self.leader.group());
-        terminal.take_back();
-        terminal.stop_guard();
-        if terminal.is_ours()
-            && let Some(group) = self.leader.group()
-        {
-            terminal.give(group);
-        }
-        self.signal(libc::SIGCONT);
+        self.meter.signal_all(libc::SIGSTOP, self.leader.group());
+        terminal.suspend(self.leader.group());
+        self.meter.signal_all(libc::SIGCONT, self.leader.group());
     }
 
     fn ended(&mut self) -> Outcome {
@@ -325,7 +321,7 @@ impl Run<'_> {
             self.meter.refresh();
             // The leader has ended, whatever a meter that cannot look makes of it.
             let leader = self.leader.pid();
-            let others = self.meter.members().map(|grip| grip.id().pid);
+            let others = self.meter.members().map(|id| id.pid);
             let alive: Vec<i32> = others.filter(|pid| *pid != leader).collect();
             if alive.is_empty() || sys::now() >= deadline {
                 return alive;

@@ -67,7 +67,6 @@ fn start(
     let mut warden = warden(job, observer);
     let terminal = Terminal::to_hand_over();
     sys::lock_memory();
-    sys::be_prompt();
     observer.notice(&starting(job, baseline.swap_used));
     let token = token();
     // Before the job can say anything, so that no event of it lies before the trace.
@@ -80,6 +79,7 @@ fn start(
             return Ok(Outcome::CannotStart(why));
         }
     };
+    sys::be_prompt();
     let leader = watched(&child, watcher, &machine);
     if let Some(place) = &mut place {
         place.started(leader, &token);

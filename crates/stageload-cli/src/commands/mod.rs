@@ -2,5 +2,5 @@
 
 pub(crate) mod guard;
 pub(crate) mod mesh;
-pub(crate) mod summary;
 pub(crate) mod stand_by;
+pub(crate) mod summary;

@@ -1,7 +1,7 @@
 //! The platform contract: one file per system with the same names, chosen here and nowhere else.
 //!
-//! * `linux.rs`, `macos.rs` read processes and gauges; `unix.rs` holds what both share: signals,
-//!   sessions, waiting, the clock.
+//! * `linux/`, `macos/` read processes and gauges; `unix.rs` holds what both share: signals, sessions,
+//!   waiting, the clock; `terminal.rs` the terminal's foreground.
 //! * `unsupported.rs` has the same names for every other system and knows nothing; it is compiled
 //!   by the tests of every system.
 //!
@@ -32,20 +32,21 @@ mod unix;
 mod unsupported;
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::Machine;
+pub(crate) use linux::{Gpu, Grip, Machine, adopt_orphans, be_prompt, lock_memory, on_pressure};
 #[cfg(target_os = "macos")]
-pub(crate) use macos::Machine;
+pub(crate) use macos::{Gpu, Grip, Machine, adopt_orphans, be_prompt, lock_memory, on_pressure};
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub(crate) use terminal::Terminal;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub(crate) use unix::{
-    Change, SignalPipe, become_program, exists, lead_session, moment, now, signal_group,
-    signal_one, wait_for_change,
+    Change, SignalPipe, become_program, exists, lead_session, moment, now, reap, set_nonblocking,
+    signal_group, state_folder, wait_for_change,
 };
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 pub(crate) use unsupported::{
-    Change, Machine, SignalPipe, become_program, exists, lead_session, moment, now, signal_group,
-    signal_one, wait_for_change,
+    Change, Gpu, Grip, Machine, SignalPipe, Terminal, adopt_orphans, be_prompt, become_program,
+    exists, lead_session, lock_memory, moment, now, on_pressure, reap, set_nonblocking,
+    signal_group, state_folder, wait_for_change,
 };
 
 /// A process, told apart from a later one with the same number by when it started.
@@ -92,6 +93,8 @@ pub(crate) struct Gauges {
     pub(crate) to_swap: Option<Bytes>,
     pub(crate) demand: Option<Bytes>,
     pub(crate) claimable: Option<Bytes>,
+    /// All shared memory there is, where it is in more than one process's footprint.
+    pub(crate) shared: Option<Bytes>,
     /// Seconds since the oldest value was measured, where the system hands out old ones.
     pub(crate) age: Option<f64>,
 }

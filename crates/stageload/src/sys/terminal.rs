@@ -50,34 +50,24 @@ impl Terminal {
         }
     }
 
-    /// Hands the terminal to the job's group.
-    pub(crate) fn give(&self, group: i32) {
-        set_foreground(group);
-    }
-
-    /// Takes it back, as before the guard ends or stops itself.
-    pub(crate) fn take_back(&self) {
+    /// Takes the terminal back and stops the guard itself, so that the shell sees a stopped job.
+    /// Returns when it is continued, with the terminal with `group` again if that is in the foreground.
+    #[expect(unsafe_code, reason = "std sends no signals and knows no process groups")]
+    pub(crate) fn suspend(&self, group: Option<i32>) {
         set_foreground(self.own_group);
-    }
-
-    /// Whether the shell has the guard in the foreground.
-    #[expect(unsafe_code, reason = "std knows no process groups")]
-    pub(crate) fn is_ours(&self) -> bool {
-        // SAFETY: tcgetpgrp takes and returns numbers.
-        unsafe { libc::tcgetpgrp(STDIN) == self.own_group }
-    }
-
-    /// Stops the guard itself, so that the shell sees a stopped job; returns when it is continued.
-    #[expect(unsafe_code, reason = "std sends no signals")]
-    pub(crate) fn stop_guard(&self) {
         // SAFETY: raise takes a number and touches no memory.
         unsafe { libc::raise(libc::SIGSTOP) };
+        // SAFETY: tcgetpgrp takes and returns numbers.
+        let is_in_front = unsafe { libc::tcgetpgrp(STDIN) == self.own_group };
+        if let Some(group) = group.filter(|_| is_in_front) {
+            set_foreground(group);
+        }
     }
 }
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        self.take_back();
+        set_foreground(self.own_group);
     }
 }
 

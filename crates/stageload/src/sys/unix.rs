@@ -86,7 +86,7 @@ fn own_group() -> i32 {
 }
 
 /// Sends `signal` to one process. Whoever calls has just checked whose number it is.
-pub(crate) fn signal_one(pid: i32, signal: i32) -> io::Result<()> {
+pub(super) fn signal_one(pid: i32, signal: i32) -> io::Result<()> {
     debug_assert!(pid > 1, "0, 1 and negative numbers mean more than one process");
     kill(pid, signal)
 }
@@ -150,6 +150,13 @@ fn wait(pid: i32, flags: i32) -> io::Result<i32> {
             return Err(error);
         }
     }
+}
+
+/// Takes note of the end of a child that nobody else waits for, if it has ended.
+#[expect(unsafe_code, reason = "std reaps only what it has started")]
+pub(crate) fn reap(pid: i32) {
+    // SAFETY: a null status is allowed; the call touches no other memory.
+    unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG) };
 }
 
 /// Where the handler writes; -1 before anybody listened.

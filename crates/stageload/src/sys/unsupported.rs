@@ -2,13 +2,15 @@
 #![expect(clippy::unnecessary_wraps, reason = "the same signatures as where it can fail")]
 #![expect(clippy::unused_self, reason = "the same calls as on Linux, which has a root path")]
 
+use std::convert::Infallible;
 use std::io::{self, PipeReader};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use stageload_core::{Bytes, Moment};
 
-use super::{Gauges, Process};
+use super::{Gauges, Held, Process, ProcessId};
 
 /// A machine that tells nothing.
 #[derive(Debug, Clone)]
@@ -19,7 +21,7 @@ impl Machine {
         Self
     }
 
-    pub(crate) fn gauges(&self) -> Gauges {
+    pub(crate) fn gauges(&mut self) -> Gauges {
         Gauges::default()
     }
 
@@ -46,6 +48,87 @@ impl Machine {
     pub(crate) fn is_marked(&self, _pid: i32, _token: &str) -> bool {
         false
     }
+
+    pub(crate) fn own_cgroup(&self, _pid: i32) -> Option<PathBuf> {
+        None
+    }
+
+    pub(crate) fn pids_in(&self, _cgroup: &Path) -> Vec<i32> {
+        Vec::new()
+    }
+
+    pub(crate) fn held_by(&self, _cgroup: &Path) -> Option<Bytes> {
+        None
+    }
+}
+
+/// There are no processes to hold, so there is no hold either.
+#[derive(Debug)]
+pub(crate) struct Grip(Infallible);
+
+impl Grip {
+    pub(crate) fn take(_machine: &Machine, _id: ProcessId) -> Option<Self> {
+        None
+    }
+
+    pub(crate) fn id(&self) -> ProcessId {
+        match self.0 {}
+    }
+
+    pub(crate) fn held(&mut self, _machine: &Machine) -> Option<Held> {
+        match self.0 {}
+    }
+
+    pub(crate) fn signal(&self, _signal: i32) -> io::Result<()> {
+        match self.0 {}
+    }
+
+    pub(crate) fn wait(&self) {
+        match self.0 {}
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Gpu;
+
+impl Gpu {
+    pub(crate) fn of(_machine: &Machine) -> Self {
+        Self
+    }
+
+    pub(crate) fn begin_look(&mut self) {}
+
+    pub(crate) fn held(&mut self, _pid: i32) -> Bytes {
+        Bytes::ZERO
+    }
+}
+
+/// No terminal is ever handed over.
+#[derive(Debug)]
+pub(crate) struct Terminal(Infallible);
+
+impl Terminal {
+    pub(crate) fn to_hand_over() -> Option<Self> {
+        None
+    }
+
+    pub(crate) fn lead_group(&self, _command: &mut Command) {
+        match self.0 {}
+    }
+
+    pub(crate) fn suspend(&self, _group: Option<i32>) {
+        match self.0 {}
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    Ended,
+    Stopped,
+}
+
+pub(crate) fn wait_for_change(_pid: i32) -> Change {
+    Change::Ended
 }
 
 pub(crate) fn now() -> Duration {
@@ -57,14 +140,18 @@ pub(crate) fn moment() -> Moment {
     Moment::awake(now())
 }
 
+pub(crate) fn state_folder() -> io::Result<PathBuf> {
+    Err(unsupported())
+}
+
+pub(crate) fn set_nonblocking<T>(_pipe: &T) -> io::Result<()> {
+    Err(unsupported())
+}
+
 pub(crate) fn lead_session(_command: &mut Command) {}
 
 pub(crate) fn become_program(_command: &mut Command) -> io::Error {
     unsupported()
-}
-
-pub(crate) fn signal_one(_pid: i32, _signal: i32) -> io::Result<()> {
-    Err(unsupported())
 }
 
 pub(crate) fn exists(_pid: i32) -> bool {
@@ -75,7 +162,19 @@ pub(crate) fn signal_group(_group: i32, _signal: i32) -> io::Result<()> {
     Err(unsupported())
 }
 
-pub(crate) fn wait_for_exit(_pid: i32) {}
+pub(crate) fn reap(_pid: i32) {}
+
+pub(crate) fn adopt_orphans() -> bool {
+    false
+}
+
+pub(crate) fn lock_memory() {}
+
+pub(crate) fn be_prompt() {}
+
+pub(crate) fn on_pressure(_tell: impl Fn() + Send + 'static) -> io::Result<()> {
+    Err(unsupported())
+}
 
 /// No signal ever arrives.
 #[derive(Debug)]

@@ -14,6 +14,7 @@ mod symbol;
 mod sysctl;
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use stageload_core::Bytes;
@@ -24,7 +25,7 @@ pub(crate) use pressure::on_pressure;
 use super::arguments::split_arguments;
 use super::compressor::Copied;
 use super::stale::Copies;
-use super::{Gauges, Held, Process, ProcessId, Unique, marks_job};
+use super::{Gauges, Process, ProcessId, Unique, marks_job};
 
 /// `SZOMB` of `sys/proc.h`.
 const ZOMBIE: u32 = 5;
@@ -67,11 +68,9 @@ impl Machine {
         }))
     }
 
-    /// Shared memory is in nobody's footprint but its owner's, so none of it is counted twice.
     #[expect(clippy::unused_self, reason = "the same call as on Linux, which has a root path")]
-    pub(crate) fn held(&self, pid: i32) -> Option<Held> {
-        let usage = libproc::usage(pid)?;
-        Some(Held { footprint: Bytes(usage.footprint), shared: Bytes::ZERO, peak: None })
+    pub(crate) fn footprint(&self, pid: i32) -> Option<Bytes> {
+        libproc::usage(pid).map(|usage| Bytes(usage.footprint))
     }
 
     /// The ledger behind the footprint has no cheap proportional form.
@@ -93,6 +92,40 @@ impl Machine {
         let Some(raw) = sysctl::arguments(pid) else { return false };
         split_arguments(&raw)
             .is_some_and(|(_, environment)| environment.iter().any(|one| marks_job(one, token)))
+    }
+
+    /// There are none.
+    #[expect(clippy::unused_self, reason = "the same call as on Linux")]
+    pub(crate) fn own_cgroup(&self, _pid: i32) -> Option<PathBuf> {
+        None
+    }
+
+    #[expect(clippy::unused_self, reason = "the same call as on Linux")]
+    pub(crate) fn pids_in(&self, _cgroup: &Path) -> Vec<i32> {
+        Vec::new()
+    }
+
+    #[expect(clippy::unused_self, reason = "the same call as on Linux")]
+    pub(crate) fn held_by(&self, _cgroup: &Path) -> Option<Bytes> {
+        None
+    }
+}
+
+/// What processes hold through the GPU is in their footprint already.
+#[derive(Debug)]
+pub(crate) struct Gpu;
+
+impl Gpu {
+    pub(crate) fn of(_machine: &Machine) -> Self {
+        Self
+    }
+
+    #[expect(clippy::unused_self, reason = "the same call as on Linux")]
+    pub(crate) fn begin_look(&mut self) {}
+
+    #[expect(clippy::unused_self, reason = "the same call as on Linux")]
+    pub(crate) fn held(&mut self, _pid: i32) -> Bytes {
+        Bytes::ZERO
     }
 }
 
@@ -125,7 +158,7 @@ mod tests {
         let process = machine.process(me).unwrap().unwrap();
         assert_eq!(process.id.pid, me);
         assert!(process.unique.is_some());
-        assert!(machine.held(me).unwrap().footprint > Bytes::ZERO);
+        assert!(machine.footprint(me).unwrap() > Bytes::ZERO);
         assert!(machine.command_line(me).is_some());
     }
 

@@ -1,0 +1,171 @@
+//! On a written `/proc`, where anything can be made to happen.
+
+use std::fs;
+use std::path::Path;
+
+use super::*;
+
+/// A `/proc` that a test can write.
+struct Proc(tempfile::TempDir);
+
+impl Proc {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn start(&self, pid: i32, parent: i32, group: i32, start: u64) -> &Self {
+        let folder = self.path().join(pid.to_string());
+        fs::create_dir_all(&folder).unwrap();
+        let zeros = "0 ".repeat(15);
+        let stat = format!("{pid} (x) S {parent} {group} {group} {zeros}{start} 0\n");
+        fs::write(folder.join("stat"), stat).unwrap();
+        fs::write(folder.join("status"), "RssAnon:\t1024 kB\n").unwrap();
+        fs::write(folder.join("environ"), "").unwrap();
+        self
+    }
+
+    fn write(&self, pid: i32, file: &str, text: &str) -> &Self {
+        fs::write(self.path().join(pid.to_string()).join(file), text).unwrap();
+        self
+    }
+
+    fn end(&self, pid: i32) -> &Self {
+        fs::remove_dir_all(self.path().join(pid.to_string())).unwrap();
+        self
+    }
+
+    fn meter(&self) -> Meter {
+        Meter::new(Machine::under(self.path()), 100, "token".into(), true)
+    }
+}
+
+fn pids(meter: &mut Meter) -> Vec<i32> {
+    meter.refresh();
+    meter.members().map(|id| id.pid).collect()
+}
+
+#[test]
+fn a_job_is_its_group_its_descendants_and_whoever_carries_its_mark() {
+    let proc = Proc::new();
+    proc.start(100, 50, 100, 1).start(101, 100, 100, 2).start(50, 1, 50, 1);
+    proc.start(103, 102, 103, 4).start(102, 101, 102, 3); // setsid, and its child
+    proc.start(104, 1, 104, 5).write(104, "environ", "A=1\0STAGELOAD_JOB=token\0");
+    proc.start(105, 1, 105, 6).write(105, "environ", "STAGELOAD_JOB=another\0");
+    assert_eq!(pids(&mut proc.meter()), [100, 101, 102, 103, 104]);
+}
+
+#[test]
+fn a_member_that_cannot_be_read_is_not_taken_for_gone() {
+    let proc = Proc::new();
+    proc.start(100, 50, 100, 1).start(102, 100, 102, 3);
+    let mut meter = proc.meter();
+    assert_eq!(pids(&mut meter), [100, 102]);
+    fs::remove_file(proc.path().join("102/stat")).unwrap();
+    fs::create_dir(proc.path().join("102/stat")).unwrap();
+    assert_eq!(pids(&mut meter), [100, 102]);
+    proc.end(102);
+    assert_eq!(pids(&mut meter), [100]);
+}
+
+#[test]
+fn a_look_at_no_list_at_all_finds_nobody_gone() {
+    let proc = Proc::new();
+    proc.start(100, 50, 100, 1);
+    let mut meter = proc.meter();
+    assert_eq!(pids(&mut meter), [100]);
+    proc.end(100);
+    assert_eq!(pids(&mut meter), [100]);
+    assert!(!meter.found_nobody());
+    proc.start(7, 1, 7, 1);
+    assert_eq!(pids(&mut meter), [] as [i32; 0]);
+    assert!(meter.found_nobody());
+}
+
+#[test]
+fn an_orphan_stays_a_member() {
+    let proc = Proc::new();
+    proc.start(100, 50, 100, 1).start(102, 100, 102, 3);
+    let mut meter = proc.meter();
+    assert_eq!(pids(&mut meter), [100, 102]);
+    proc.end(100).start(102, 1, 102, 3);
+    assert_eq!(pids(&mut meter), [102]);
+}
+
+#[test]
+fn a_number_that_went_to_a_stranger_is_no_member_any_more() {
+    let proc = Proc::new();
+    proc.start(100, 50, 100, 1).start(102, 100, 102, 3);
+    let mut meter = proc.meter();
+    assert_eq!(pids(&mut meter), [100, 102]);
+    proc.start(102, 1, 102, 999);
+    assert_eq!(pids(&mut meter), [100]);
+}
+
+#[test]
+fn a_number_that_went_from_a_stranger_to_the_job_is_found_within_ten_looks() {
+    let proc = Proc::new();
+    proc.start(100, 50, 100, 1).start(200, 1, 200, 3);
+    let mut meter = proc.meter();
+    assert_eq!(pids(&mut meter), [100]);
+    proc.start(200, 100, 100, 9);
+    assert!((0..10).any(|_| pids(&mut meter) == [100, 200]));
+}
+
+#[test]
+fn a_zombie_holds_nothing_and_is_no_member() {
+    let proc = Proc::new();
+    proc.start(100, 50, 100, 1).start(101, 100, 100, 2);
+    let stat = fs::read_to_string(proc.path().join("101/stat")).unwrap();
+    proc.write(101, "stat", &stat.replace(") S", ") Z"));
+    assert_eq!(pids(&mut proc.meter()), [100]);
+}
+
+#[test]
+fn the_footprint_is_the_sum_over_all_members() {
+    let proc = Proc::new();
+    proc.start(100, 50, 100, 1).start(101, 100, 100, 2).start(7, 1, 7, 1);
+    assert_eq!(proc.meter().look(0.0, None).footprint, Some(Bytes::mib(2)));
+}
+
+#[test]
+fn members_that_cannot_be_read_are_unknown_and_not_0() {
+    let proc = Proc::new();
+    proc.start(100, 50, 100, 1);
+    fs::remove_file(proc.path().join("100/status")).unwrap();
+    assert_eq!(proc.meter().look(0.0, None).footprint, None);
+}
+
+#[test]
+fn a_machine_that_lists_no_processes_knows_no_footprint() {
+    let proc = Proc::new();
+    assert_eq!(proc.meter().look(0.0, None).footprint, None);
+    proc.start(7, 1, 7, 1);
+    assert_eq!(proc.meter().look(0.0, None).footprint, Some(Bytes::ZERO));
+}
+
+#[test]
+fn pages_shared_since_a_fork_do_not_stop_a_job() {
+    let proc = Proc::new();
+    proc.start(100, 50, 100, 1).start(101, 100, 100, 2);
+    for pid in [100, 101] {
+        proc.write(pid, "smaps_rollup", "Pss_Anon: 600 kB\nPss_Shmem: 0 kB\nSwapPss: 0 kB\n");
+    }
+    let mut meter = proc.meter();
+    let limit = Some(Bytes(1500 * 1024));
+    assert_eq!(meter.look(0.0, limit).footprint, Some(Bytes(1200 * 1024)));
+    assert_eq!(meter.look(0.1, limit).footprint, Some(Bytes(1200 * 1024)), "remembered");
+    proc.start(102, 100, 100, 3);
+    assert_eq!(meter.look(0.2, limit).footprint, Some(Bytes(2224 * 1024)), "measured anew");
+}
+
+#[test]
+fn the_guard_and_what_is_above_it_are_never_members() {
+    let proc = Proc::new();
+    let me = std::process::id() as i32;
+    proc.start(100, 50, 100, 1).start(me, 77, 100, 2).start(77, 1, 100, 1);
+    assert_eq!(pids(&mut proc.meter()), [100]);
+}
