@@ -4,6 +4,7 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -41,6 +42,9 @@ fn perform(name: &str, value: &str, held: &mut Vec<Vec<u8>>) {
     match name {
         "stage" => say(&format!(r#"{{"kind":"stage","stage":"{value}"}}"#)),
         "grow" => grow(value.parse().unwrap(), held),
+        "creep" => creep(value.parse().unwrap(), held),
+        "drop" => held.clear(),
+        "litter" => litter(Path::new(value)),
         "sleep" => std::thread::sleep(Duration::from_millis(value.parse().unwrap())),
         "pid" => std::fs::write(value, std::process::id().to_string()).unwrap(),
         "ignore-term" => set_term_ignored(),
@@ -64,6 +68,23 @@ fn grow(mib: usize, held: &mut Vec<Vec<u8>>) {
     for i in 0..mib.div_ceil(5) {
         held.push(vec![(i % 250) as u8 + 1; 5 * MIB]);
         std::thread::sleep(Duration::from_millis(25));
+    }
+}
+
+/// 50 MB a second.
+fn creep(mib: usize, held: &mut Vec<Vec<u8>>) {
+    for i in 0..mib {
+        held.push(vec![(i % 250) as u8 + 1; MIB]);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A hog more each 200 ms, for ever, with its number in the folder.
+fn litter(folder: &Path) {
+    for i in 0.. {
+        let pid = folder.join(i.to_string());
+        start(&format!("ignore-term pid={} grow=15 sleep=60000", pid.display()), false);
+        std::thread::sleep(Duration::from_millis(200));
     }
 }
 

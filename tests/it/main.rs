@@ -1,6 +1,10 @@
 //! End to end: the real binary, real processes, real signals. Mounted from stageload-cli.
 //!
 //! * `bounds`: limits are held, over the whole tree, and nobody is stopped without cause
+//! * `scenarios`: what jobs do to their guard, from slow leaks to litters of processes
+//! * `guard_death`: what becomes of a job whose guard is killed
+//! * `crowd`: guards that wait for the same memory
+//! * `terminal`: Ctrl-C, Ctrl-Z and hang-ups, on a terminal
 //! * `ending`: how jobs and guards end, and the exit codes
 //! * `starting`: waiting for room, bad flags, commands that cannot start
 //! * `traces`: events and looks in one file, on bad disks too; `summary`
@@ -10,9 +14,13 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod bounds;
+mod crowd;
 mod ending;
+mod guard_death;
 mod hog;
 mod mesh;
+mod scenarios;
 mod starting;
 mod support;
+mod terminal;
 mod traces;

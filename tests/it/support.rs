@@ -20,6 +20,10 @@ impl Folder {
         Self(tempfile::tempdir().unwrap())
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
@@ -98,9 +102,14 @@ pub(crate) fn send(pid: i32, signal: i32) {
     assert!(kill(pid, signal), "pid {pid} takes no signal {signal}");
 }
 
+/// Whether the process is there and no zombie.
+pub(crate) fn is_alive(pid: i32) -> bool {
+    kill(pid, 0) && !is_zombie(pid)
+}
+
 /// Whether the process is gone, waiting a little for whoever has to reap it.
 pub(crate) fn is_gone(pid: i32) -> bool {
-    eventually(|| (!kill(pid, 0) || is_zombie(pid)).then_some(())).is_some()
+    eventually(|| (!is_alive(pid)).then_some(())).is_some()
 }
 
 /// An orphan can stay a zombie where the first process of a container reaps nobody.

@@ -30,6 +30,9 @@ const TURN: Duration = Duration::from_millis(20);
 const RETURNING: Duration = Duration::from_millis(100);
 /// How long leftovers of an ended job may take to end as well before they are reported.
 const LEFTOVERS: Duration = Duration::from_millis(300);
+/// How late an event may be taken in: asking for the file's length costs next to nothing, a look
+/// does not.
+const EVENTS_WAIT: Duration = Duration::from_millis(100);
 /// Megabytes of events that are taken in between two looks.
 const READS_PER_LOOK: usize = 4;
 /// In a dry run a broken rule is told this often.
@@ -90,7 +93,7 @@ impl Run<'_> {
                 }
                 verdict => self.go_on(&verdict),
             }
-            match self.wakes.wait(self.guard.next_look()) {
+            match self.wait_for_look() {
                 None | Some(Wake::Pressure) => {}
                 Some(Wake::Suspended) => self.suspend(),
                 Some(Wake::Ended) => return self.ended(),
@@ -98,6 +101,19 @@ impl Run<'_> {
                     self.stop(&format_args!("got {}", signal_name(signal)));
                     return Outcome::Interrupted(signal);
                 }
+            }
+        }
+    }
+
+    /// Until the next look is due, or something calls for one at once: a wake, or an event of the
+    /// job, whose time and footprint are those of the look that takes it in.
+    fn wait_for_look(&self) -> Option<Wake> {
+        let due = sys::now() + self.guard.next_look();
+        loop {
+            let left = due.saturating_sub(sys::now());
+            let wake = self.wakes.wait(left.min(EVENTS_WAIT));
+            if wake.is_some() || left <= EVENTS_WAIT || self.tail.has_news() {
+                return wake;
             }
         }
     }

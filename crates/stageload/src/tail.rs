@@ -50,6 +50,11 @@ impl Tail {
         (events, more)
     }
 
+    /// Whether the file has grown since it was last read, or was written anew.
+    pub(crate) fn has_news(&self) -> bool {
+        self.file.metadata().is_ok_and(|meta| meta.len() != self.offset)
+    }
+
     /// The last line of a job that is gone, complete or not.
     pub(crate) fn finish(&mut self) -> Option<Event> {
         let line = std::mem::take(&mut self.partial);
@@ -101,7 +106,9 @@ mod tests {
     fn a_line_counts_once_it_is_complete() {
         let (mut file, mut tail) = tail();
         write!(file, "{{\"kind\":\"stage\",\"sta").unwrap();
+        assert!(tail.has_news());
         assert_eq!(tail.read().0, []);
+        assert!(!tail.has_news());
         writeln!(file, "ge\":\"a\"}}").unwrap();
         assert_eq!(stages(&tail.read().0), ["a"]);
         assert_eq!(tail.read(), (vec![], false));

@@ -48,6 +48,8 @@ pub(super) fn read(copied: Option<Copied>) -> Gauges {
         to_swap: bytes(pages.to_swap()),
         demand: bytes(pages.demand()),
         claimable: bytes(pages.claimable()),
+        // A footprint there holds each shared page once, with its owner.
+        shared: None,
         age: None,
     }
 }
