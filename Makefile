@@ -48,7 +48,7 @@ test_run = if command -v cargo-nextest >/dev/null; then \
 	  cargo nextest run --no-fail-fast --no-tests pass $(1); \
 	else cargo test --no-fail-fast $(1); fi
 
-.PHONY: help mesh test check check-link bench app clean
+.PHONY: help mesh test check check-link fuzz bench app clean
 .PHONY: picture setup-mesh setup-test setup-check libtorch photos validator
 # The steps are in order, and cargo uses the cores.
 .NOTPARALLEL:
@@ -60,6 +60,7 @@ help:
 	@echo 'make test                   run every test'
 	@echo 'make check                  format, lints, docs, and a type-check for macOS'
 	@echo 'make check-link             link for macOS as well (downloads 0.2 GB once)'
+	@echo 'make fuzz                   feed the readers of traces and of /proc with anything, a minute each'
 	@echo 'make bench                  measure, and write bench/RESULTS.md'
 	@echo 'make app                    not there yet'
 	@echo 'make clean                  remove what was built, but no mesh'
@@ -119,6 +120,9 @@ check: setup-check libtorch
 
 check-link: setup-check
 	@$(say) 'linking for macOS'; scripts/mac/link.sh
+
+fuzz:
+	@$(say) 'fuzzing'; scripts/fuzz.sh
 
 bench: setup-test libtorch photos validator
 	@bench/run.sh

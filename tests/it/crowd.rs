@@ -22,7 +22,6 @@ fn needing(folder: &Folder, name: &str, script: &str) -> Child {
     command.stderr(fs::File::create(folder.file(name)).unwrap()).spawn().unwrap()
 }
 
-#[cfg(target_os = "linux")]
 #[test]
 fn of_two_jobs_that_fit_one_by_one_the_second_waits_for_the_first() {
     let folder = Folder::new();

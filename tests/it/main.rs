@@ -14,6 +14,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod bounds;
+#[cfg(target_os = "linux")]
 mod crowd;
 mod ending;
 mod guard_death;

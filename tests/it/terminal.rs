@@ -86,12 +86,11 @@ fn open_terminal() -> (File, OwnedFd) {
 
 #[expect(unsafe_code, reason = "std makes no sessions")]
 fn take_terminal(command: &mut Command) {
-    // SAFETY: setsid and ioctl are async-signal-safe, and the closure touches no memory.
+    // SAFETY: login_tty makes a few system calls, and the closure touches no memory.
     unsafe {
-        command.pre_exec(|| {
-            libc::setsid();
-            libc::ioctl(0, libc::TIOCSCTTY as _, 0);
-            Ok(())
+        command.pre_exec(|| match libc::login_tty(0) {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
         });
     }
 }

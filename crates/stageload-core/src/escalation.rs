@@ -120,6 +120,8 @@ impl Escalation {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn secs(s: u64) -> Duration {
@@ -176,5 +178,42 @@ mod tests {
         assert_eq!("auto".parse(), Ok(Grace::Auto));
         assert_eq!("20s".parse(), Ok(Grace::Fixed(secs(20))));
         "automatic".parse::<Grace>().unwrap_err();
+    }
+
+    proptest! {
+        #[test]
+        fn a_job_that_does_not_grow_is_never_killed_before_its_grace_is_over(
+            looks in prop::collection::vec((0u64..1500, prop::option::of(0u64..10)), 0..30),
+            grace in 0u64..30,
+        ) {
+            let held = Some(Bytes::gib(10));
+            let mut escalation = Escalation::begin(Grace::Fixed(secs(grace)), held, secs(100));
+            let (mut now, mut least) = (secs(100), 10);
+            for (step, gib) in looks {
+                now += Duration::from_millis(step);
+                least = gib.map_or(least, |gib| gib.min(least));
+                let step = escalation.step(gib.map(|_| Bytes::gib(least)), false, now);
+                prop_assert_eq!(step == Step::Wait, now < secs(100 + grace));
+            }
+        }
+
+        #[test]
+        fn once_killed_it_is_asked_no_more_and_waited_for_ten_seconds_at_most(
+            looks in prop::collection::vec((0u64..3000, prop::option::of(0u64..64), any::<bool>()), 0..40),
+        ) {
+            let mut escalation = begin(10);
+            let (mut now, mut before, mut killing_since) = (secs(100), Step::Wait, None);
+            for (step, gib, is_urgent) in looks {
+                now += Duration::from_millis(step);
+                let step = escalation.step(gib.map(Bytes::gib), is_urgent, now);
+                let rank = |step| [Step::Wait, Step::Kill, Step::GiveUp].iter().position(|s| *s == step);
+                prop_assert!(rank(step) >= rank(before), "{before:?} to {step:?}");
+                if step != Step::Wait {
+                    let since = *killing_since.get_or_insert(now);
+                    prop_assert_eq!(step == Step::GiveUp, now >= since + DEATH);
+                }
+                before = step;
+            }
+        }
     }
 }

@@ -95,6 +95,8 @@ fn is_event_of_later_version(value: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::{Bytes, EventKind, Percent};
 
@@ -141,5 +143,43 @@ mod tests {
         let [Record::Event(event)] = &read_trace(line).unwrap()[..] else { panic!() };
         assert_eq!((event.kind, event.nbytes), (EventKind::Load, Some(Bytes(9))));
         assert_eq!(serde_json::to_string(&Record::Event(event.clone())).unwrap(), line);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_in_a_trace_brings_its_reader_down(
+            lines in prop::collection::vec(line(), 0..20),
+            end in any::<String>(),
+        ) {
+            if let Ok(records) = read_trace(&(lines.join("\n") + "\n" + &end)) {
+                crate::summarize(&records);
+                crate::replay(&records, crate::testing::policy(), crate::Baseline::default());
+            }
+        }
+    }
+
+    /// A record with any numbers in it.
+    fn line() -> impl Strategy<Value = String> {
+        let number = || {
+            prop_oneof![
+                any::<f64>().prop_map(|t| format!("{t:e}")),
+                any::<i64>().prop_map(|n| n.to_string()),
+                any::<u64>().prop_map(|n| n.to_string()),
+                Just("null".to_owned()),
+            ]
+        };
+        let kind = prop::sample::select(vec!["stage", "load", "release", "mark", "dance"]);
+        prop_oneof![
+            (number(), number(), number(), number()).prop_map(|(t, footprint, swap, level)| format!(
+                r#"{{"type":"sample","t":{t},"footprint":{footprint},"swap_used":{swap},"level":{level}}}"#
+            )),
+            (kind, number(), number(), any::<String>()).prop_map(|(kind, t, nbytes, stage)| {
+                let stage = serde_json::to_string(&stage).unwrap();
+                format!(r#"{{"type":"event","kind":"{kind}","t":{t},"nbytes":{nbytes},"stage":{stage}}}"#)
+            }),
+            (number(), number()).prop_map(|(memory, t)| format!(
+                r#"{{"type":"start","memory":{memory},"t":{t}}}"#
+            )),
+        ]
     }
 }

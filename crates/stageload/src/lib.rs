@@ -79,6 +79,13 @@ pub use sys::ProcessId;
 pub use trace_file::load_trace;
 pub use utc::{utc_date_time, utc_time};
 
+/// Reads these bytes as each of the files that the meter reads from `/proc`.
+#[cfg(all(fuzzing, target_os = "linux"))]
+#[doc(hidden)]
+pub fn read_any_proc_file(raw: &[u8]) {
+    sys::read_anything(raw);
+}
+
 /// Replaces this process by the command; returns only if that fails.
 pub fn become_program(command: &mut Command) -> std::io::Error {
     sys::become_program(command)

@@ -162,7 +162,7 @@ fn claim_in(path: &Path) -> Option<Claim> {
 }
 
 fn held(leader: ProcessId, token: &str) -> Bytes {
-    let mut meter = Meter::new(Machine::here(), leader.pid, token.to_owned(), false);
+    let mut meter = Meter::new(Machine::here(), leader, token.to_owned(), false);
     meter.look(0.0, None).footprint.unwrap_or_default()
 }
 

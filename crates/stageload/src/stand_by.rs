@@ -32,7 +32,7 @@ pub fn stand_by(guard: impl Read, observer: &mut dyn Observer) -> Result<Option<
     let Some(orphaned) = wait_for_death(guard) else { return Ok(None) };
     let brief = orphaned.brief;
     observer.notice(&Notice::TookOver { pid: brief.leader.pid, what: brief.on_guard_death });
-    let mut meter = Meter::new(Machine::here(), brief.leader.pid, brief.token.clone(), false);
+    let mut meter = Meter::new(Machine::here(), brief.leader, brief.token.clone(), false);
     meter.exclude(std::process::id() as i32);
     for id in orphaned.members {
         meter.admit_known(id);

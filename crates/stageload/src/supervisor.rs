@@ -84,7 +84,7 @@ fn start(
     if let Some(place) = &mut place {
         place.started(leader, &token);
     }
-    let mut meter = Meter::new(machine, leader.pid, token.clone(), adopts);
+    let mut meter = Meter::new(machine, leader, token.clone(), adopts);
     if let Some(warden) = &mut warden {
         meter.exclude(warden.pid());
         warden.brief(&brief(job, leader, token, baseline, events, began));

@@ -304,4 +304,48 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn somebody_is_told_of_one_thing_at_most_once_a_minute(
+        readings in prop::collection::vec((0u64..5_000, any_reading()), 0..80),
+    ) {
+        let limited = Policy { limit: Some(Bytes::gib(30)), ..policy() };
+        let mut guard = guard(limited);
+        let (mut now, mut told) = (Duration::ZERO, Vec::new());
+        for (step, reading) in readings {
+            now += millis(step);
+            if let Verdict::Warn(warning) = guard.observe(&reading, Moment::awake(now)) {
+                told.push((now, std::mem::discriminant(&warning), rule_of(&warning)));
+            }
+        }
+        for (i, (at, kind, rule)) in told.iter().enumerate() {
+            let again = told[i + 1..].iter().find(|(_, k, r)| k == kind && r == rule);
+            prop_assert!(again.is_none_or(|(later, ..)| *later >= *at + Duration::from_secs(60)));
+        }
+    }
+
+    #[test]
+    fn the_wall_clock_and_the_time_asleep_decide_nothing(
+        readings in prop::collection::vec((0u64..5_000, any_reading(), 0.0..4e9), 0..40),
+    ) {
+        let looks = |with_clock: bool| {
+            let mut guard = guard(Policy { limit: Some(Bytes::gib(30)), ..policy() });
+            let mut now = Duration::ZERO;
+            let observe = |(step, reading, utc): &(u64, Reading, f64)| {
+                now += millis(*step);
+                let utc = with_clock.then_some(*utc);
+                guard.observe(&Reading { utc, ..reading.clone() }, Moment::awake(now))
+            };
+            readings.iter().map(observe).collect::<Vec<_>>()
+        };
+        prop_assert_eq!(looks(true), looks(false));
+    }
+}
+
+fn rule_of(warning: &Warning) -> &'static str {
+    match warning {
+        Warning::NotOurs { breach, .. } | Warning::Close { breach, .. } => breach.rule(),
+        Warning::Blind { .. } => "blind",
+        Warning::NearSwap { .. } => "near-swap",
+    }
 }

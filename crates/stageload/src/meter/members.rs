@@ -21,7 +21,9 @@ const RECHECK_EVERY: u32 = 10;
 #[derive(Debug)]
 pub(super) struct Members {
     token: String,
-    leader: i32,
+    leader: ProcessId,
+    /// The leader's number went to another process, and a group of that number is another's too.
+    is_number_reused: bool,
     adopts: bool,
     alive: BTreeMap<i32, Grip>,
     /// Never re-used numbers of all there ever were: a parent may be gone when its child is found.
@@ -46,10 +48,11 @@ struct Cgroup {
 }
 
 impl Members {
-    pub(super) fn new(machine: &Machine, leader: i32, token: String, adopts: bool) -> Self {
+    pub(super) fn new(machine: &Machine, leader: ProcessId, token: String, adopts: bool) -> Self {
         Self {
             token,
             leader,
+            is_number_reused: false,
             adopts,
             alive: BTreeMap::new(),
             uniques: BTreeSet::new(),
@@ -70,7 +73,7 @@ impl Members {
         self.forget_strangers(machine, &pids, is_recheck);
         // No list, no news: whoever was there is taken to be there still.
         if !self.is_blind {
-            let (leader, adopts) = (self.leader, self.adopts);
+            let (leader, adopts) = (self.leader.pid, self.adopts);
             self.alive.retain(|pid, grip| {
                 let is_over = is_over(machine, *pid, grip.id());
                 if is_over && adopts && *pid != leader {
@@ -147,6 +150,7 @@ impl Members {
             .filter(|pid| !self.never.contains(pid))
             .filter_map(|pid| machine.process(*pid).ok().flatten())
             .collect();
+        self.is_number_reused |= unsure.iter().any(|process| self.has_leaders_number(process.id));
         unsure.retain(|process| !process.is_zombie || self.lay_to_rest(process));
         // A grandchild can be listed before its parent, so go on until nobody joins.
         loop {
@@ -177,17 +181,22 @@ impl Members {
     }
 
     fn belongs(&self, process: &Process) -> bool {
-        process.id.pid == self.leader
-            || process.group == self.leader
-            || process.session == self.leader
+        let leader = self.leader.pid;
+        let is_of_leader = [process.id.pid, process.group, process.session].contains(&leader);
+        (is_of_leader && !self.is_number_reused)
             || self.alive.contains_key(&process.parent)
             || (self.adopts && process.parent == own_pid())
             || process.unique.is_some_and(|unique| self.uniques.contains(&unique.parent))
     }
 
+    /// Whether it has the leader's number and is another process. A start of 0 is unknown.
+    fn has_leaders_number(&self, id: ProcessId) -> bool {
+        id.pid == self.leader.pid && id.start != self.leader.start && self.leader.start != 0
+    }
+
     /// An adopted orphan that ended before anybody saw it; false, so that it goes from the list.
     fn lay_to_rest(&self, process: &Process) -> bool {
-        if self.adopts && process.parent == own_pid() && process.id.pid != self.leader {
+        if self.adopts && process.parent == own_pid() && process.id.pid != self.leader.pid {
             sys::reap(process.id.pid);
         }
         false
@@ -196,7 +205,7 @@ impl Members {
     /// A cgroup is the job's own if everybody in it was found to be a member by other means.
     fn find_cgroup(&mut self, machine: &Machine) {
         if self.cgroup.folder.is_none()
-            && let Some(folder) = machine.own_cgroup(self.leader)
+            && let Some(folder) = machine.own_cgroup(self.leader.pid)
         {
             let inside = machine.pids_in(&folder);
             let are_members = inside.iter().all(|pid| self.alive.contains_key(pid));

@@ -42,7 +42,7 @@ type Holdings = Vec<(i32, Held)>;
 impl Meter {
     /// A meter for the job that `leader` leads and whose processes carry `token`. `adopts` says that
     /// whoever becomes a child of this process is an orphan of the job.
-    pub(crate) fn new(machine: Machine, leader: i32, token: String, adopts: bool) -> Self {
+    pub(crate) fn new(machine: Machine, leader: ProcessId, token: String, adopts: bool) -> Self {
         let members = Members::new(&machine, leader, token, adopts);
         let gpu = Gpu::of(&machine);
         Self { machine, gpu, members, shared: Shared::default(), signals: Signals::default() }

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use proptest::prelude::*;
+
 use super::*;
 
 /// A `/proc` that a test can write.
@@ -39,7 +41,8 @@ impl Proc {
     }
 
     fn meter(&self) -> Meter {
-        Meter::new(Machine::under(self.path()), 100, "token".into(), true)
+        let leader = ProcessId { pid: 100, start: 1 };
+        Meter::new(Machine::under(self.path()), leader, "token".into(), true)
     }
 }
 
@@ -106,6 +109,18 @@ fn a_number_that_went_to_a_stranger_is_no_member_any_more() {
 }
 
 #[test]
+fn a_leaders_number_that_went_to_a_stranger_makes_no_member_of_it_or_its_group() {
+    let proc = Proc::new();
+    proc.start(100, 50, 100, 1).start(101, 100, 100, 2);
+    let mut meter = proc.meter();
+    assert_eq!(pids(&mut meter), [100, 101]);
+    proc.end(100).end(101).start(100, 1, 100, 900).start(102, 100, 100, 901);
+    assert_eq!(pids(&mut meter), [] as [i32; 0]);
+    proc.end(100);
+    assert_eq!(pids(&mut meter), [] as [i32; 0], "not even when that one is gone");
+}
+
+#[test]
 fn a_number_that_went_from_a_stranger_to_the_job_is_found_within_ten_looks() {
     let proc = Proc::new();
     proc.start(100, 50, 100, 1).start(200, 1, 200, 3);
@@ -168,4 +183,166 @@ fn the_guard_and_what_is_above_it_are_never_members() {
     let me = std::process::id() as i32;
     proc.start(100, 50, 100, 1).start(me, 77, 100, 2).start(77, 1, 100, 1);
     assert_eq!(pids(&mut proc.meter()), [100]);
+}
+
+/// What can happen to the processes of a machine between two looks.
+#[derive(Debug, Clone)]
+enum Happening {
+    /// One of them forks; the child may make a session of its own. Numbers are few and used again.
+    Fork {
+        parent: usize,
+        number: i32,
+        own_session: bool,
+        keeps_mark: bool,
+    },
+    /// One of them ends, and its children get a new parent.
+    End {
+        which: usize,
+    },
+    Look,
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    let fork = (any::<usize>(), 100..112, any::<bool>(), any::<bool>()).prop_map(
+        |(parent, number, own_session, keeps_mark)| Happening::Fork {
+            parent,
+            number,
+            own_session,
+            keeps_mark,
+        },
+    );
+    prop_oneof![
+        4 => fork,
+        2 => any::<usize>().prop_map(|which| Happening::End { which }),
+        2 => Just(Happening::Look),
+    ]
+}
+
+/// A process as it is, and not as the meter sees it.
+#[derive(Debug, Clone, Copy)]
+struct Truth {
+    pid: i32,
+    parent: i32,
+    group: i32,
+    start: u64,
+    is_ours: bool,
+    is_marked: bool,
+}
+
+/// A machine with a job that 100 leads and strangers below 60.
+struct World {
+    proc: Proc,
+    there: Vec<Truth>,
+    started: u64,
+}
+
+impl World {
+    fn new() -> Self {
+        let mut world = Self { proc: Proc::new(), there: Vec::new(), started: 0 };
+        let leader =
+            Truth { pid: 100, parent: 50, group: 100, start: 1, is_ours: true, is_marked: true };
+        world.begin(leader);
+        world.begin(Truth {
+            pid: 60,
+            parent: 1,
+            group: 60,
+            start: 2,
+            is_ours: false,
+            is_marked: false,
+        });
+        world
+    }
+
+    fn begin(&mut self, process: Truth) {
+        let Truth { pid, parent, group, start, is_marked, .. } = process;
+        self.proc.start(pid, parent, group, start);
+        let mark = if is_marked { "STAGELOAD_JOB=token\0" } else { "A=1\0" };
+        self.proc.write(pid, "environ", mark);
+        self.there.push(process);
+        self.started = start;
+    }
+
+    fn let_happen(&mut self, what: &Happening) {
+        match *what {
+            Happening::Fork { parent, number, own_session, keeps_mark } => {
+                let taken =
+                    |number| self.there.iter().any(|one| one.pid == number || one.group == number);
+                if self.there.is_empty() || taken(number) {
+                    return;
+                }
+                let parent = self.there[parent % self.there.len()];
+                let child = Truth {
+                    pid: number,
+                    parent: parent.pid,
+                    group: if own_session { number } else { parent.group },
+                    start: self.started + 1,
+                    is_ours: parent.is_ours,
+                    is_marked: parent.is_marked && keeps_mark,
+                };
+                self.begin(child);
+            }
+            Happening::End { which } => self.end(which),
+            Happening::Look => {}
+        }
+    }
+
+    fn end(&mut self, which: usize) {
+        // The strangers' first stays, so that there are strangers.
+        let Some(gone) =
+            self.there.get(which % self.there.len()).copied().filter(|one| one.pid != 60)
+        else {
+            return;
+        };
+        self.proc.end(gone.pid);
+        self.there.retain(|one| one.pid != gone.pid);
+        // The guard adopts the job's orphans, the first process everybody else's.
+        let new_parent = if gone.is_ours { std::process::id() as i32 } else { 1 };
+        for orphan in self.there.iter_mut().filter(|one| one.parent == gone.pid) {
+            orphan.parent = new_parent;
+            self.proc.start(orphan.pid, new_parent, orphan.group, orphan.start);
+        }
+    }
+
+    fn ours(&self) -> Vec<ProcessId> {
+        let ours = self.there.iter().filter(|one| one.is_ours);
+        ours.map(|one| ProcessId { pid: one.pid, start: one.start }).collect()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Signals go to members and to nobody else, so this is who can be signalled.
+    #[test]
+    fn whatever_happens_no_stranger_is_ever_a_member(
+        happenings in prop::collection::vec(happening(), 1..60),
+    ) {
+        let mut world = World::new();
+        let mut meter = world.proc.meter();
+        for what in happenings {
+            world.let_happen(&what);
+            if matches!(what, Happening::Look) {
+                meter.refresh();
+                let ours = world.ours();
+                let strangers: Vec<_> = meter.members().filter(|id| !ours.contains(id)).collect();
+                prop_assert!(strangers.is_empty(), "{strangers:?} in {:?}", world.there);
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_happens_the_whole_job_is_found_within_ten_looks(
+        happenings in prop::collection::vec(happening(), 1..60),
+    ) {
+        let mut world = World::new();
+        let mut meter = world.proc.meter();
+        for what in happenings {
+            world.let_happen(&what);
+        }
+        for _ in 0..10 {
+            meter.refresh();
+        }
+        let found: Vec<_> = meter.members().collect();
+        prop_assert!(world.ours().iter().all(|id| found.contains(id)), "{found:?} of {:?}", world.there);
+    }
 }

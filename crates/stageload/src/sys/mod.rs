@@ -31,6 +31,8 @@ mod unix;
 #[cfg_attr(test, expect(dead_code, reason = "compiled so that it cannot rot"))]
 mod unsupported;
 
+#[cfg(all(fuzzing, target_os = "linux"))]
+pub(crate) use linux::read_anything;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{Gpu, Grip, Machine, adopt_orphans, be_prompt, lock_memory, on_pressure};
 #[cfg(target_os = "macos")]

@@ -172,6 +172,20 @@ pub(crate) fn be_prompt() {
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -15) };
 }
 
+/// Everything here that reads what others wrote, for the fuzzer and the test below.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn read_anything(raw: &[u8]) {
+    std::hint::black_box((
+        stat::parse_stat(raw),
+        status::Status::parse(raw),
+        status::proportional(raw),
+        gauges::parse_meminfo(raw),
+        gauges::parse_pressure(raw),
+        gpu::parse_client(raw),
+        cgroup::parse_path(raw),
+    ));
+}
+
 #[cfg(test)]
 mod tests {
     use stageload_core::Percent;
@@ -267,5 +281,18 @@ mod tests {
         assert!(machine.footprint(me).unwrap() > Bytes::ZERO);
         assert!(machine.command_line(me).is_some());
         assert!(machine.gauges().claimable.unwrap() > Bytes::ZERO);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_file_in_proc_can_bring_the_guard_down(
+            key in "(MemTotal:|VmHWM:|RssAnon:|some avg10=|drm-total-gtt:|7 \\(|0::)?",
+            raw in proptest::collection::vec(proptest::arbitrary::any::<u8>(), 0..200),
+            number in "[0-9]{0,25} (kB|MiB|\\) S)?( -?[0-9]{1,22}){0,25}\n?",
+        ) {
+            read_anything(&raw);
+            read_anything(format!("{key}{number}").as_bytes());
+            read_anything(&[key.as_bytes(), &raw].concat());
+        }
     }
 }
