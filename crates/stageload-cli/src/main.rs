@@ -26,6 +26,7 @@ struct Cli {
 enum Command {
     Guard(commands::guard::Args),
     Summary(commands::summary::Args),
+    Replay(commands::replay::Args),
     Mesh(commands::mesh::Args),
     #[command(hide = true)]
     StandBy(commands::stand_by::Args),
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
     let result = match parse().command {
         Command::Guard(args) => commands::guard::run(args),
         Command::Summary(args) => commands::summary::run(&args),
+        Command::Replay(args) => commands::replay::run(&args),
         Command::Mesh(args) => commands::mesh::run(args),
         Command::StandBy(_) => commands::stand_by::run(),
     };

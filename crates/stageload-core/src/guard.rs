@@ -15,11 +15,11 @@ mod warnings;
 
 use std::time::Duration;
 
+pub use blame::Blame;
 pub use breach::{Breach, Forecast, Reason, Warning};
 pub use policy::{Baseline, Policy};
 
 use crate::{Bytes, Event, EventKind, Moment, Percent, Reading};
-use blame::Blame;
 use streak::Streak;
 use trend::Trend;
 

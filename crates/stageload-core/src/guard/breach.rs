@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::Blame;
 use crate::{Bytes, Percent};
 
 /// A rule and the reading that broke it, or is about to.
@@ -158,6 +159,16 @@ pub struct Reason {
     pub stage: Option<String>,
 }
 
+impl Reason {
+    /// Who is to blame. A footprint over its limit is the job's own doing.
+    pub fn blame(&self) -> Blame {
+        match (self.breach, Blame::of_share(self.share)) {
+            (Breach::Limit { .. }, Blame::Unknown | Blame::Others(_)) => Blame::Ours(1.0),
+            (_, blame) => blame,
+        }
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.forecast {
@@ -203,6 +214,15 @@ pub enum Warning {
 }
 
 impl Warning {
+    /// The name of the rule that is broken or near, or of what else is wrong.
+    pub const fn rule(&self) -> &'static str {
+        match self {
+            Self::NotOurs { breach, .. } | Self::Close { breach, .. } => breach.rule(),
+            Self::NearSwap { .. } => "near-swap",
+            Self::Blind { .. } => "blind",
+        }
+    }
+
     /// Whether the name of whoever grew belongs to it.
     pub const fn blames_others(&self) -> bool {
         matches!(self, Self::NotOurs { .. })
