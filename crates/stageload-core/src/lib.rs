@@ -18,6 +18,7 @@ mod summary;
 #[cfg(test)]
 mod testing;
 mod trace;
+mod tripped;
 mod units;
 
 pub use escalation::{Escalation, Grace, Step};
@@ -31,4 +32,5 @@ pub use room::{Crowd, Entry, Room, RoomPolicy, Want};
 pub use span::Span;
 pub use summary::{Failure, Loads, Releases, StageUse, Summary, SwapUse, summarize};
 pub use trace::{BadLine, End, Record, read_trace};
+pub use tripped::Tripped;
 pub use units::{Bytes, Percent, UnitError};
