@@ -105,3 +105,140 @@ fn growth_of_others_is_a_warning_that_says_so_and_no_stop() {
         json["decisions"].as_array().unwrap().iter().map(|one| &one["blamed"]).collect();
     assert_eq!(blamed, [&Value::Null, &Value::from("others")], "near the budget, then over it");
 }
+
+fn summary(flags: &[&str], traces: &[PathBuf]) -> Finished {
+    finish(stageload().arg("summary").args(traces).args(flags))
+}
+
+/// A trace of the given lines.
+fn trace(folder: &Folder, text: &str) -> PathBuf {
+    let path = folder.file("run.trace.jsonl");
+    fs::write(&path, text).unwrap();
+    path
+}
+
+fn sample(t: &str, gib: u64) -> String {
+    format!("{{\"type\":\"sample\",\"t\":{t},\"footprint\":{},\"swap_used\":0}}\n", gib << 30)
+}
+
+#[test]
+fn two_runs_stand_side_by_side_in_one_table() {
+    let traces = ["qwen-eager-1.trace.jsonl", "qwen-staged-1.trace.jsonl"].map(fixture);
+    let text = summary(&[], &traces).out;
+    let decode: Vec<&str> =
+        text.lines().find(|line| line.starts_with("decode")).unwrap().split_whitespace().collect();
+    assert_eq!(decode, ["decode", "10.1", "43.57", "+7.36", "2.2", "14.41", "+0.00"]);
+    assert!(text.contains("qwen-staged-1: least memory available: 56%"), "{text}");
+
+    let markdown = summary(&["--markdown"], &traces).out;
+    let want = "| decode | 10.1 | 43.57 | +7.36 | 2.2 | 14.41 | +0.00 |";
+    assert!(markdown.lines().any(|line| line == want), "{markdown}");
+    assert!(markdown.contains("| stage | qwen-eager-1: seconds | qwen-eager-1: peak GB |"));
+    assert!(markdown.contains("\n|---|---:|---:|---:|---:|---:|---:|\n"), "{markdown}");
+}
+
+#[test]
+fn a_stage_that_only_one_run_has_leaves_the_other_ones_cells_empty() {
+    let folder = Folder::new();
+    let other = trace(&folder, &(sample("0", 1) + &sample("1", 2)));
+    let text = summary(&["--markdown"], &[fixture("qwen-staged-1.trace.jsonl"), other]).out;
+    assert!(text.contains("| decode | 2.2 | 14.41 | +0.00 |  |  |  |"), "{text}");
+}
+
+#[test]
+fn a_byte_order_mark_is_accepted() {
+    let folder = Folder::new();
+    let path = trace(&folder, &format!("\u{feff}{}", sample("0", 5)));
+    let shown = summary(&[], &[path]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(shown.out.contains("5.00"), "{}", shown.out);
+}
+
+#[test]
+fn a_time_that_no_run_can_have_is_refused_by_line_and_never_printed_as_infinite() {
+    let folder = Folder::new();
+    let path = trace(&folder, &(sample("0", 1) + &sample("1e308", 1) + &sample("2", 1)));
+    for command in ["summary", "replay"] {
+        let refused = finish(stageload().arg(command).arg(&path));
+        assert_eq!(refused.code, Some(65), "{command}: {refused:?}");
+        assert!(
+            refused.err.contains("line 2") && refused.err.contains("t is 1e308"),
+            "{refused:?}"
+        );
+    }
+    let load = r#"{"type":"event","kind":"load","name":"a","nbytes":18446744073709551615,"t":0.5}"#;
+    let huge = sample("0", u64::MAX >> 30) + load + "\n" + load + "\n" + &sample("1e10", 1);
+    let svg = folder.file("chart.svg");
+    let shown = summary(&["--plot", svg.to_str().unwrap()], &[trace(&folder, &huge)]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    for text in [shown.out, fs::read_to_string(&svg).unwrap()] {
+        assert!(!text.contains("inf") && !text.contains("NaN"), "{text}");
+    }
+}
+
+#[test]
+fn numbers_that_are_no_json_are_refused_by_line() {
+    let folder = Folder::new();
+    for number in ["NaN", "Infinity", "1e999"] {
+        let path = trace(&folder, &(sample("0", 1) + &sample(number, 1) + &sample("2", 1)));
+        let refused = summary(&[], &[path]);
+        assert_eq!(refused.code, Some(65), "{number}: {refused:?}");
+        assert!(refused.err.contains("line 2"), "{number}: {}", refused.err);
+    }
+}
+
+#[test]
+fn the_summary_says_who_tripped() {
+    let folder = Folder::new();
+    let why = "footprint 2.00 GB > limit 1.00 GB in stage decode";
+    let text = sample("0", 1)
+        + &sample("7", 2)
+        + &format!(
+            "{{\"type\":\"event\",\"kind\":\"mark\",\"note\":\"guard: stopping: {why}\",\"t\":7.2}}\n\
+             {{\"type\":\"end\",\"t\":8,\"exit\":3,\"reason\":\"{why}\"}}\n"
+        );
+    let path = trace(&folder, &text);
+    let shown = summary(&[], std::slice::from_ref(&path));
+    let want = format!("stopped at 7.2 s by rule limit: {why}; blame: the job");
+    assert!(shown.out.contains(&want), "{}", shown.out);
+    let json = parsed(&summary(&["--json"], &[path]));
+    assert_eq!((&json["stop"]["rule"], &json["stop"]["blamed"]), (&"limit".into(), &"job".into()));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_report_on_a_full_disk_is_74_and_says_so() {
+    if !crate::support::has_full_disk() {
+        return;
+    }
+    let folder = Folder::new();
+    let err = folder.file("err");
+    for command in ["summary", "replay"] {
+        let mut child = stageload();
+        child.arg(command).arg(fixture("qwen-staged-1.trace.jsonl"));
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        child.stdout(full).stderr(fs::File::create(&err).unwrap());
+        assert_eq!(crate::support::wait(child.spawn().unwrap()), Some(74), "{command}");
+        let said = fs::read_to_string(&err).unwrap();
+        assert!(said.starts_with("stageload: cannot write to the standard output: "), "{said}");
+    }
+    let chart = folder.file("chart.svg");
+    std::os::unix::fs::symlink("/dev/full", &chart).unwrap();
+    let flags = ["--plot", chart.to_str().unwrap()];
+    let failed = summary(&flags, &[fixture("qwen-staged-1.trace.jsonl")]);
+    assert_eq!(failed.code, Some(74), "{failed:?}");
+    assert!(failed.err.contains("cannot write the chart"), "{}", failed.err);
+}
+
+#[test]
+fn a_reader_that_went_away_is_no_error() {
+    let folder = Folder::new();
+    let err = folder.file("err");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = stageload();
+    command.arg("summary").arg(fixture("qwen-staged-1.trace.jsonl"));
+    let child = command.stdout(writer).stderr(fs::File::create(&err).unwrap()).spawn().unwrap();
+    assert_eq!(crate::support::wait(child), Some(0));
+    assert_eq!(fs::read_to_string(&err).unwrap(), "");
+}

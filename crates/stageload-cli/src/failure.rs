@@ -13,6 +13,8 @@ const NO_INPUT: i32 = 66;
 const INTERNAL: i32 = 70;
 /// An output that cannot be created.
 const CANNOT_CREATE: i32 = 73;
+/// An output that was created and cannot be written, as on a full disk.
+const CANNOT_WRITE: i32 = 74;
 /// A command that cannot be started.
 const CANNOT_START: i32 = 127;
 
@@ -34,7 +36,12 @@ impl Failure {
         Self { text, code: NO_INPUT }
     }
 
-    /// An output that cannot be written.
+    /// An output that cannot be written to its end.
+    pub(crate) fn cannot_write(text: String) -> Self {
+        Self { text, code: CANNOT_WRITE }
+    }
+
+    /// An output that cannot be created.
     pub(crate) fn cannot_create(text: String) -> Self {
         Self { text, code: CANNOT_CREATE }
     }

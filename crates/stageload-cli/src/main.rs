@@ -4,6 +4,7 @@
 mod commands;
 mod failure;
 mod flags;
+mod grid;
 mod live;
 mod output;
 mod table;

@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args) -> Result<i32, Failure> {
         as_json(&policy, &start, &decisions)
     } else {
         as_text(&policy, &start, &decisions)
-    });
+    })?;
     Ok(if stop.is_some() { STOPPED } else { 0 })
 }
 

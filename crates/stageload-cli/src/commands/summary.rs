@@ -1,13 +1,16 @@
 //! `stageload summary`: what traces amount to, as a table, as JSON, as a chart.
 
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use stageload::core::{Record, Summary, summarize};
 use stageload::{chart, load_trace};
 
 use crate::failure::Failure;
+use crate::grid::Paper;
 use crate::output;
-use crate::table::table;
+use crate::table::report;
 
 /// Show what a trace amounts to, stage by stage
 #[derive(Debug, clap::Args)]
@@ -20,9 +23,13 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Print the table (the default)
+    /// Print the table (the default); several traces stand in it side by side
     #[arg(long, conflicts_with = "json")]
     table: bool,
+
+    /// Print the table as GitHub shows it
+    #[arg(long, conflicts_with_all = ["json", "table"])]
+    markdown: bool,
 
     /// Draw footprint and swap over time
     #[arg(long, value_name = "FILE.svg", value_parser = svg_path)]
@@ -39,21 +46,26 @@ pub(crate) fn run(args: &Args) -> Result<i32, Failure> {
     if let Some(path) = &args.plot {
         write_chart(path, &traces)?;
     }
-    if args.json && !args.table {
-        output::out(&json(&summaries));
+    output::out(&if args.json {
+        json(&summaries)
     } else {
-        let titled = traces.iter().map(|(name, _)| name.as_str()).zip(&summaries);
-        let tables: Vec<String> = titled.map(|(name, summary)| table(name, summary)).collect();
-        output::out(&tables.join("\n"));
-    }
+        let paper = if args.markdown { Paper::Markdown } else { Paper::Text };
+        let names = traces.iter().map(|(name, _)| name.as_str());
+        report(&names.zip(&summaries).collect::<Vec<_>>(), paper)
+    })?;
     Ok(0)
 }
 
 /// Draws the traces into one file.
 pub(crate) fn write_chart(path: &Path, traces: &[(String, Vec<Record>)]) -> Result<(), Failure> {
-    std::fs::write(path, chart(traces)).map_err(|error| {
-        Failure::cannot_create(format!("cannot write the chart {}: {error}", path.display()))
-    })
+    write(path, chart(traces).as_bytes())
+}
+
+/// A full disk is told apart from a place where no file can be.
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let words = |error| format!("cannot write the chart {}: {error}", path.display());
+    let mut file = File::create(path).map_err(|error| Failure::cannot_create(words(error)))?;
+    file.write_all(bytes).map_err(|error| Failure::cannot_write(words(error)))
 }
 
 fn json(summaries: &[Summary]) -> String {
