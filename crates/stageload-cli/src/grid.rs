@@ -85,7 +85,8 @@ impl Grid {
         for (name, columns) in &self.groups {
             let covered = &widths[first..first + columns];
             let width = covered.iter().sum::<usize>() + GAP * (columns - 1);
-            text += &format!("{}{}{name}", " ".repeat(GAP), " ".repeat(width - name.width()));
+            text += &" ".repeat(GAP + width - name.width());
+            text += name;
             first += columns;
         }
         text + "\n"
@@ -107,10 +108,10 @@ fn line(row: &[String], widths: &[usize]) -> String {
     let mut text = String::new();
     for (i, (cell, width)) in row.iter().zip(widths).enumerate() {
         let space = " ".repeat(width.saturating_sub(cell.width()));
-        text += &match i {
-            0 => format!("{cell}{space}"),
-            _ => format!("{}{space}{cell}", " ".repeat(GAP)),
-        };
+        // Names stand left, numbers right.
+        let (before, after) =
+            if i == 0 { (String::new(), space) } else { (" ".repeat(GAP) + &space, String::new()) };
+        text.extend([&before, cell, &after].map(String::as_str));
     }
     text.trim_end().to_owned() + "\n"
 }

@@ -65,13 +65,11 @@ fn all_stages<'a>(traces: &[(&str, &'a Summary)]) -> Vec<Key<'a>> {
     for (_, summary) in traces {
         let mut next = 0;
         for (key, _) in keyed(summary) {
-            next = match all.iter().position(|known| *known == key) {
-                Some(place) => place + 1,
-                None => {
-                    all.insert(next, key);
-                    next + 1
-                }
-            };
+            let known = all.iter().position(|known| *known == key);
+            if known.is_none() {
+                all.insert(next, key);
+            }
+            next = known.unwrap_or(next) + 1;
         }
     }
     all
