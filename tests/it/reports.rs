@@ -242,3 +242,61 @@ fn a_reader_that_went_away_is_no_error() {
     assert_eq!(crate::support::wait(child), Some(0));
     assert_eq!(fs::read_to_string(&err).unwrap(), "");
 }
+
+#[test]
+fn a_chart_is_a_png_as_well_or_the_missing_font_is_named() {
+    let folder = Folder::new();
+    let png = folder.file("chart.PNG");
+    let flags = ["--plot", png.to_str().unwrap()];
+    let drawn =
+        summary(&flags, &["qwen-eager-1.trace.jsonl", "qwen-staged-1.trace.jsonl"].map(fixture));
+    if drawn.code == Some(69) {
+        assert!(drawn.err.contains("no font"), "{}", drawn.err);
+        return crate::support::skipped("this system has no font");
+    }
+    assert_eq!(drawn.code, Some(0), "{drawn:?}");
+    let bytes = fs::read(&png).unwrap();
+    assert!(bytes.starts_with(b"\x89PNG\r\n\x1a\n"));
+    assert_eq!(bytes[16..20], 1920_u32.to_be_bytes(), "twice the width of the SVG");
+}
+
+#[test]
+fn bad_flags_of_a_report_are_refused_by_name() {
+    let trace = fixture("qwen-staged-1.trace.jsonl");
+    let table: [(&str, &[&str]); 10] = [
+        ("replay", &["--kill-free", "0%"]),
+        ("replay", &["--kill-free", "101%"]),
+        ("replay", &["--swap-budget", "8"]),
+        ("replay", &["--baseline", "8"]),
+        ("replay", &["--baseline", "-1G"]),
+        ("replay", &["--limit", "0"]),
+        ("replay", &["--wait-free", "40"]),
+        ("replay", &["--no-such-flag"]),
+        ("summary", &["--no-such-flag"]),
+        ("summary", &["--markdown", "--json"]),
+    ];
+    for (command, flags) in table {
+        let refused = finish(stageload().arg(command).arg(&trace).args(flags));
+        assert_eq!(refused.code, Some(2), "{flags:?}: {refused:?}");
+        assert!(refused.err.contains(flags[0]), "{flags:?}: {}", refused.err);
+    }
+    let refused = finish(stageload().args(["guard", "--no-such-flag", "--", "true"]));
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.err.contains("--no-such-flag"), "{}", refused.err);
+}
+
+#[test]
+fn a_report_without_a_readable_trace_is_refused() {
+    let folder = Folder::new();
+    for command in ["summary", "replay"] {
+        let missing = finish(stageload().arg(command));
+        assert_eq!(missing.code, Some(2), "{missing:?}");
+        assert!(missing.err.contains("TRACE"), "{}", missing.err);
+        let unreadable = finish(stageload().arg(command).arg(folder.path()));
+        assert_eq!(unreadable.code, Some(66), "{unreadable:?}");
+        assert!(unreadable.err.contains("cannot read the trace"), "{}", unreadable.err);
+    }
+    let half = trace(&folder, &(sample("0", 1) + r#"{"type":"sample","t":1,"foot"#));
+    let passed = finish(stageload().arg("replay").arg(half));
+    assert_eq!(passed.code, Some(0), "{passed:?}");
+}

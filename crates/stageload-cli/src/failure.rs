@@ -9,6 +9,8 @@ use stageload::Error;
 const DATA: i32 = 65;
 /// An input that cannot be read.
 const NO_INPUT: i32 = 66;
+/// Something that the work needs is not on this system.
+const UNAVAILABLE: i32 = 69;
 /// Anything else.
 const INTERNAL: i32 = 70;
 /// An output that cannot be created.
@@ -29,6 +31,16 @@ impl Failure {
     /// A program that is not there.
     pub(crate) fn cannot_start(text: String) -> Self {
         Self { text, code: CANNOT_START }
+    }
+
+    /// Something that the system lacks.
+    pub(crate) fn unavailable(text: String) -> Self {
+        Self { text, code: UNAVAILABLE }
+    }
+
+    /// A bug.
+    pub(crate) fn internal(text: String) -> Self {
+        Self { text, code: INTERNAL }
     }
 
     /// An input that cannot be read.

@@ -7,6 +7,7 @@ mod flags;
 mod grid;
 mod live;
 mod output;
+mod raster;
 mod table;
 
 use std::process::ExitCode;

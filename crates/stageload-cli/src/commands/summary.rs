@@ -10,6 +10,7 @@ use stageload::{chart, load_trace};
 use crate::failure::Failure;
 use crate::grid::Paper;
 use crate::output;
+use crate::raster::png;
 use crate::table::report;
 
 /// Show what a trace amounts to, stage by stage
@@ -32,7 +33,7 @@ pub(crate) struct Args {
     markdown: bool,
 
     /// Draw footprint and swap over time
-    #[arg(long, value_name = "FILE.svg", value_parser = svg_path)]
+    #[arg(long, value_name = "FILE.svg|png", value_parser = picture_path)]
     plot: Option<PathBuf>,
 }
 
@@ -58,7 +59,8 @@ pub(crate) fn run(args: &Args) -> Result<i32, Failure> {
 
 /// Draws the traces into one file.
 pub(crate) fn write_chart(path: &Path, traces: &[(String, Vec<Record>)]) -> Result<(), Failure> {
-    write(path, chart(traces).as_bytes())
+    let svg = chart(traces);
+    if ends_in(path, "png") { write(path, &png(&svg)?) } else { write(path, svg.as_bytes()) }
 }
 
 /// A full disk is told apart from a place where no file can be.
@@ -84,12 +86,16 @@ fn name_of(path: &Path) -> String {
     short.strip_suffix(".trace").unwrap_or(short).to_owned()
 }
 
-fn svg_path(text: &str) -> Result<PathBuf, String> {
+fn picture_path(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
-    match path.extension().and_then(|extension| extension.to_str()) {
-        Some("svg") => Ok(path),
-        _ => Err("charts are SVG only: name a file that ends in .svg".to_owned()),
+    if ends_in(&path, "svg") || ends_in(&path, "png") {
+        return Ok(path);
     }
+    Err("charts are SVG or PNG: name a file that ends in .svg or .png".to_owned())
+}
+
+fn ends_in(path: &Path, ending: &str) -> bool {
+    path.extension().is_some_and(|own| own.eq_ignore_ascii_case(ending))
 }
 
 #[cfg(test)]
