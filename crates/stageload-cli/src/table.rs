@@ -63,8 +63,11 @@ fn keyed(summary: &Summary) -> Vec<(Key<'_>, &StageUse)> {
 fn all_stages<'a>(traces: &[(&str, &'a Summary)]) -> Vec<Key<'a>> {
     let mut all: Vec<Key<'a>> = Vec::new();
     for (_, summary) in traces {
-        let mut next = 0;
-        for (key, _) in keyed(summary) {
+        let own = keyed(summary);
+        // Runs that share no stage come one after the other.
+        let is_other = own.iter().all(|(key, _)| !all.contains(key));
+        let mut next = if is_other { all.len() } else { 0 };
+        for (key, _) in own {
             let known = all.iter().position(|known| *known == key);
             if known.is_none() {
                 all.insert(next, key);
