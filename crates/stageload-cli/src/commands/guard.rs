@@ -23,7 +23,7 @@ pub(crate) struct Args {
     guard: GuardFlags,
 
     /// The command, after --
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(required = true, trailing_var_arg = true)]
     command: Vec<OsString>,
 }
 
