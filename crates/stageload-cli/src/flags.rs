@@ -24,7 +24,7 @@ pub(crate) struct PolicyFlags {
     swap_limit: Option<Bytes>,
 
     /// Stop the job when less than this stays available
-    #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = floor)]
+    #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = floor, allow_negative_numbers = true)]
     kill_free: Percent,
 
     /// Stop the job when all its processes together hold more than this
@@ -54,7 +54,7 @@ impl PolicyFlags {
 #[command(next_help_heading = "Guard")]
 pub(crate) struct GuardFlags {
     /// Memory available before starting
-    #[arg(long, value_name = "PERCENT", default_value = "40")]
+    #[arg(long, value_name = "PERCENT", default_value = "40", allow_negative_numbers = true)]
     wait_free: Percent,
 
     #[command(flatten)]
