@@ -24,7 +24,8 @@ pub(crate) struct PolicyFlags {
     swap_limit: Option<Bytes>,
 
     /// Stop the job when less than this stays available
-    #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = floor, allow_negative_numbers = true)]
+    #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = floor)]
+    #[arg(allow_negative_numbers = true)]
     kill_free: Percent,
 
     /// Stop the job when all its processes together hold more than this
