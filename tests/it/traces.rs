@@ -115,16 +115,16 @@ fn the_summary_of_several_traces_is_a_list() {
 }
 
 #[test]
-fn a_chart_is_an_svg_and_anything_else_is_refused() {
+fn a_chart_is_an_svg_and_what_is_no_picture_is_refused() {
     let folder = Folder::new();
     let trace = format!("{FIXTURES}qwen-staged-1.trace.jsonl");
     let svg = folder.file("chart.svg");
     let drawn = finish(stageload().args(["summary", &trace, "--plot"]).arg(&svg));
     assert_eq!(drawn.code, Some(0), "{drawn:?}");
     assert!(fs::read_to_string(&svg).unwrap().contains("peak 19.00 GB"));
-    let refused = finish(stageload().args(["summary", &trace, "--plot", "chart.png"]));
+    let refused = finish(stageload().args(["summary", &trace, "--plot", "chart.gif"]));
     assert_eq!(refused.code, Some(2));
-    assert!(refused.err.contains("SVG only"), "{}", refused.err);
+    assert!(refused.err.contains("SVG or PNG"), "{}", refused.err);
 }
 
 #[test]

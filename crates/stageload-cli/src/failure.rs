@@ -9,10 +9,14 @@ use stageload::Error;
 const DATA: i32 = 65;
 /// An input that cannot be read.
 const NO_INPUT: i32 = 66;
+/// Something that the work needs is not on this system.
+const UNAVAILABLE: i32 = 69;
 /// Anything else.
 const INTERNAL: i32 = 70;
 /// An output that cannot be created.
 const CANNOT_CREATE: i32 = 73;
+/// An output that was created and cannot be written, as on a full disk.
+const CANNOT_WRITE: i32 = 74;
 /// A command that cannot be started.
 const CANNOT_START: i32 = 127;
 
@@ -29,12 +33,27 @@ impl Failure {
         Self { text, code: CANNOT_START }
     }
 
+    /// Something that the system lacks.
+    pub(crate) fn unavailable(text: String) -> Self {
+        Self { text, code: UNAVAILABLE }
+    }
+
+    /// A bug.
+    pub(crate) fn internal(text: String) -> Self {
+        Self { text, code: INTERNAL }
+    }
+
     /// An input that cannot be read.
     pub(crate) fn no_input(text: String) -> Self {
         Self { text, code: NO_INPUT }
     }
 
-    /// An output that cannot be written.
+    /// An output that cannot be written to its end.
+    pub(crate) fn cannot_write(text: String) -> Self {
+        Self { text, code: CANNOT_WRITE }
+    }
+
+    /// An output that cannot be created.
     pub(crate) fn cannot_create(text: String) -> Self {
         Self { text, code: CANNOT_CREATE }
     }

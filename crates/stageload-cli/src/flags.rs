@@ -11,25 +11,55 @@ use regex::Regex;
 use stageload::core::{Bytes, Grace, Percent, Policy, RoomPolicy, Span};
 use stageload::{Job, OnGuardDeath};
 
-/// When to start the job and when to stop it.
-#[derive(Debug, Clone, clap::Args)]
+/// When a running job is stopped.
+#[derive(Debug, Clone, Copy, clap::Args)]
 #[command(next_help_heading = "Guard")]
-pub(crate) struct GuardFlags {
-    /// Memory available before starting
-    #[arg(long, value_name = "PERCENT", default_value = "40")]
-    wait_free: Percent,
-
+pub(crate) struct PolicyFlags {
     /// Swap the job may add over what was used at its start
     #[arg(long, value_name = "SIZE", default_value = "8G")]
     swap_budget: Bytes,
 
-    /// Absolute swap ceiling, also checked before starting
+    /// Absolute swap ceiling, also checked before a start
     #[arg(long, value_name = "SIZE")]
     swap_limit: Option<Bytes>,
 
     /// Stop the job when less than this stays available
     #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = floor)]
+    #[arg(allow_negative_numbers = true)]
     kill_free: Percent,
+
+    /// Stop the job when all its processes together hold more than this
+    #[arg(long, value_name = "SIZE", value_parser = some_size)]
+    limit: Option<Bytes>,
+
+    /// Longest time between two looks; they come every 50 ms and less while memory moves
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive)]
+    poll: Span,
+}
+
+impl PolicyFlags {
+    /// The rules that these flags make.
+    pub(crate) const fn policy(self) -> Policy {
+        Policy {
+            limit: self.limit,
+            swap_budget: self.swap_budget,
+            swap_limit: self.swap_limit,
+            kill_free: self.kill_free,
+            poll: self.poll.0,
+        }
+    }
+}
+
+/// When to start the job and when to stop it.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Guard")]
+pub(crate) struct GuardFlags {
+    /// Memory available before starting
+    #[arg(long, value_name = "PERCENT", default_value = "40", allow_negative_numbers = true)]
+    wait_free: Percent,
+
+    #[command(flatten)]
+    policy: PolicyFlags,
 
     /// Do not start while a process matches (repeatable)
     #[arg(long, value_name = "REGEX")]
@@ -42,14 +72,6 @@ pub(crate) struct GuardFlags {
     /// How long to wait for room
     #[arg(long, value_name = "TIME", default_value = "30m")]
     start_timeout: Span,
-
-    /// Longest time between two looks; they come every 50 ms and less while memory moves
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive)]
-    poll: Span,
-
-    /// Stop the job when all its processes together hold more than this
-    #[arg(long, value_name = "SIZE", value_parser = some_size)]
-    limit: Option<Bytes>,
 
     /// Expected peak of the job, which must fit before it starts
     #[arg(long, value_name = "SIZE", value_parser = some_size)]
@@ -106,25 +128,19 @@ impl GuardFlags {
 
     /// The job that these flags make of a command.
     pub(crate) fn job(self, command: Vec<OsString>) -> Job {
-        let Self { swap_budget, swap_limit, .. } = self;
+        let policy = self.policy.policy();
         Job {
             command,
             env: Vec::new(),
             room: RoomPolicy {
                 wait_free: self.wait_free,
-                swap_budget,
-                swap_limit,
+                swap_budget: policy.swap_budget,
+                swap_limit: policy.swap_limit,
                 need: self.need,
                 quiet_for: self.quiet_for.0,
                 start_timeout: self.start_timeout.0,
             },
-            policy: Policy {
-                limit: self.limit,
-                swap_budget,
-                swap_limit,
-                kill_free: self.kill_free,
-                poll: self.poll.0,
-            },
+            policy,
             busy: self.busy,
             grace: self.grace,
             on_guard_death: self.on_guard_death.into(),

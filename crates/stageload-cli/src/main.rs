@@ -4,8 +4,10 @@
 mod commands;
 mod failure;
 mod flags;
+mod grid;
 mod live;
 mod output;
+mod raster;
 mod table;
 
 use std::process::ExitCode;
@@ -26,6 +28,7 @@ struct Cli {
 enum Command {
     Guard(commands::guard::Args),
     Summary(commands::summary::Args),
+    Replay(commands::replay::Args),
     Mesh(commands::mesh::Args),
     #[command(hide = true)]
     StandBy(commands::stand_by::Args),
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
     let result = match parse().command {
         Command::Guard(args) => commands::guard::run(args),
         Command::Summary(args) => commands::summary::run(&args),
+        Command::Replay(args) => commands::replay::run(&args),
         Command::Mesh(args) => commands::mesh::run(args),
         Command::StandBy(_) => commands::stand_by::run(),
     };

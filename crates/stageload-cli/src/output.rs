@@ -11,6 +11,8 @@ use std::time::Duration;
 use stageload::core::printable;
 use stageload::utc_time;
 
+use crate::failure::Failure;
+
 /// Lines that wait for a terminal that does not take them; beyond that the oldest are dropped.
 const MOST_WAITING: usize = 1024;
 /// How long the end waits for a terminal that does not take what is left.
@@ -19,11 +21,16 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 static QUEUE: Queue = Queue::new();
 
 /// Text for whoever asked for it.
-pub(crate) fn out(text: &str) {
+pub(crate) fn out(text: &str) -> Result<(), Failure> {
     // On a terminal both streams are one, and what came first comes first.
     drain();
     let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).ok();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::cannot_write(format!("cannot write to the standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A log line, stamped.

@@ -1,10 +1,11 @@
-//! A summary as a table of text. GB means 2^30 bytes, MB 2^20.
+//! Summaries as a table: of one trace with all its columns, of several side by side. How a table
+//! looks on paper is in `grid.rs`. GB means 2^30 bytes, MB 2^20.
 
 use std::fmt::Write;
 
-use stageload::core::{Bytes, StageUse, Summary};
+use stageload::core::{Bytes, StageUse, Summary, Tripped};
 
-type Row = [String; 6];
+use crate::grid::{Grid, Paper};
 
 /// What the sizes of one table are counted in: a small run in GB would be a column of 0.00.
 #[derive(Debug, Clone, Copy)]
@@ -17,41 +18,110 @@ struct Unit {
 const GB: Unit = Unit { name: "GB", bytes: (1u64 << 30) as f64, decimals: 2 };
 const MB: Unit = Unit { name: "MB", bytes: (1u64 << 20) as f64, decimals: 1 };
 
-/// The table of one trace under its name, one row a stage and one for the whole.
+/// One trace under its name, one row a stage and one for the whole.
 pub(crate) fn table(name: &str, summary: &Summary) -> String {
-    let unit = Unit::fitting(summary);
-    let mut rows: Vec<Row> = vec![unit.header()];
-    rows.extend(summary.stages.iter().map(|stage| unit.stage_row(stage)));
-    rows.push(unit.total_row(summary));
-    let mut text = title(name, summary);
-    for (i, row) in rows.iter().enumerate() {
-        if i == 1 || i + 1 == rows.len() {
-            text += &rule(&rows);
+    report(&[(name, summary)], Paper::Text)
+}
+
+/// The traces under their names, in one table.
+pub(crate) fn report(traces: &[(&str, &Summary)], paper: Paper) -> String {
+    let unit = Unit::fitting(traces.iter().map(|(_, summary)| *summary));
+    let grid = match traces {
+        [(_, summary)] => unit.alone(summary),
+        _ => unit.side_by_side(traces),
+    };
+    let titles: Vec<String> =
+        traces.iter().map(|(name, summary)| paper.line(&title(name, summary))).collect();
+    let mut text = titles.concat() + paper.gap() + &grid.on(paper) + paper.gap();
+    for (name, summary) in traces {
+        let who = if traces.len() > 1 { format!("{name}: ") } else { String::new() };
+        for remark in remarks(summary) {
+            text += &paper.line(&format!("{who}{remark}"));
         }
-        text += &line(row, &widths(&rows));
     }
-    text + &remarks(summary)
+    text
 }
 
 fn title(name: &str, summary: &Summary) -> String {
     let said = |key| summary.meta.get(key).and_then(|value| value.as_str());
     let facts: Vec<&str> = ["pipeline", "mode"].into_iter().filter_map(said).collect();
-    if facts.is_empty() { format!("{name}\n") } else { format!("{name}: {}\n", facts.join(", ")) }
+    if facts.is_empty() { name.to_owned() } else { format!("{name}: {}", facts.join(", ")) }
+}
+
+/// A stage is the same in two traces if it has the same name and is there the same time round.
+type Key<'a> = (&'a str, usize);
+
+fn keyed(summary: &Summary) -> Vec<(Key<'_>, &StageUse)> {
+    let round = |i: usize| {
+        let same = |stage: &&StageUse| stage.stage == summary.stages[i].stage;
+        summary.stages[..i].iter().filter(same).count()
+    };
+    summary.stages.iter().enumerate().map(|(i, s)| ((&*s.stage, round(i)), s)).collect()
+}
+
+/// Every stage of every trace once, in an order that fits them all as far as there is one.
+fn all_stages<'a>(traces: &[(&str, &'a Summary)]) -> Vec<Key<'a>> {
+    let mut all: Vec<Key<'a>> = Vec::new();
+    for (_, summary) in traces {
+        let own = keyed(summary);
+        // Runs that share no stage come one after the other.
+        let is_other = own.iter().all(|(key, _)| !all.contains(key));
+        let mut next = if is_other { all.len() } else { 0 };
+        for (key, _) in own {
+            let known = all.iter().position(|known| *known == key);
+            if known.is_none() {
+                all.insert(next, key);
+            }
+            next = known.unwrap_or(next) + 1;
+        }
+    }
+    all
 }
 
 impl Unit {
-    fn fitting(summary: &Summary) -> Self {
-        let most = summary.peak_footprint.unwrap_or_default().max(summary.loads.bytes);
+    fn fitting<'a>(summaries: impl Iterator<Item = &'a Summary>) -> Self {
+        let most_of = |s: &Summary| s.peak_footprint.unwrap_or_default().max(s.loads.bytes);
+        let most = summaries.map(most_of).max().unwrap_or_default();
         if most < Bytes::gib(1) && most > Bytes::ZERO { MB } else { GB }
     }
 
-    fn header(self) -> Row {
+    fn alone(self, summary: &Summary) -> Grid {
         let of_bytes = |what| format!("{what} {}", self.name);
         let [peak, loaded, released, swap] = ["peak", "loaded", "released", "swap"].map(of_bytes);
-        ["stage".to_owned(), "seconds".to_owned(), peak, loaded, released, swap]
+        let header = vec!["stage".to_owned(), "seconds".to_owned(), peak, loaded, released, swap];
+        let rows = summary.stages.iter().map(|stage| self.stage_row(stage).to_vec()).collect();
+        Grid { groups: Vec::new(), header, rows, total: self.total_row(summary).to_vec() }
     }
 
-    fn stage_row(self, stage: &StageUse) -> Row {
+    /// What two runs are compared by: time, peak and swap.
+    fn side_by_side(self, traces: &[(&str, &Summary)]) -> Grid {
+        let mut header = vec!["stage".to_owned()];
+        let mut total = vec!["total".to_owned()];
+        for (_, summary) in traces {
+            let [_, seconds, peak, _, _, swap] = self.total_row(summary);
+            header.extend(["seconds".into(), format!("peak {}", self.name)]);
+            header.push(format!("swap {}", self.name));
+            total.extend([seconds, peak, swap]);
+        }
+        let row = |key: &Key<'_>| {
+            let mut row = vec![key.0.to_owned()];
+            for (_, summary) in traces {
+                let stage = keyed(summary).into_iter().find(|(own, _)| own == key);
+                row.extend(stage.map_or_else(nothing, |(_, stage)| self.compared(stage)));
+            }
+            row
+        };
+        let rows = all_stages(traces).iter().map(row).collect();
+        let groups = traces.iter().map(|(name, _)| ((*name).to_owned(), 3)).collect();
+        Grid { groups, header, rows, total }
+    }
+
+    fn compared(self, stage: &StageUse) -> [String; 3] {
+        let [_, seconds, peak, _, _, swap] = self.stage_row(stage);
+        [seconds, peak, swap]
+    }
+
+    fn stage_row(self, stage: &StageUse) -> [String; 6] {
         [
             stage.stage.clone(),
             format!("{:.1}", stage.seconds),
@@ -63,7 +133,7 @@ impl Unit {
     }
 
     /// The swap of the whole is its peak over its start, which is what the budget is held against.
-    fn total_row(self, summary: &Summary) -> Row {
+    fn total_row(self, summary: &Summary) -> [String; 6] {
         [
             "total".to_owned(),
             format!("{:.1}", summary.duration),
@@ -95,38 +165,38 @@ impl Unit {
     }
 }
 
-fn remarks(summary: &Summary) -> String {
-    let mut text = String::new();
-    if let Some(reason) = &summary.reason {
-        let _ = writeln!(text, "stopped: {reason}");
-    }
-    if let Some(level) = summary.min_level {
-        let _ = writeln!(text, "least memory available: {level}");
-    }
+/// A stage that a trace does not have.
+fn nothing() -> [String; 3] {
+    ["", "", ""].map(str::to_owned)
+}
+
+fn remarks(summary: &Summary) -> Vec<String> {
+    let mut remarks = Vec::new();
+    remarks.extend(summary.stop.as_ref().map(stopped));
+    remarks.extend(summary.min_level.map(|level| format!("least memory available: {level}")));
     if !summary.outside_stage.is_empty() {
         let names: Vec<&str> = summary.outside_stage.iter().map(String::as_str).collect();
-        let _ = writeln!(text, "loaded outside their stage: {}", names.join(", "));
+        remarks.push(format!("loaded outside their stage: {}", names.join(", ")));
     }
-    for failure in &summary.errors {
-        let _ = writeln!(text, "at {:.1} s: {}", failure.t, failure.error);
+    let failed = summary.errors.iter();
+    remarks.extend(failed.map(|failure| format!("at {:.1} s: {}", failure.t, failure.error)));
+    remarks
+}
+
+/// Who tripped: rule, sentence and blame.
+fn stopped(stop: &Tripped) -> String {
+    let mut text = "stopped".to_owned();
+    if let Some(t) = stop.t {
+        let _ = write!(text, " at {t:.1} s");
+    }
+    if let Some(rule) = stop.rule {
+        let _ = write!(text, " by rule {rule}");
+    }
+    let _ = write!(text, ": {}", stop.why);
+    if let Some(blame) = stop.blamed {
+        let _ = write!(text, "; blame: {blame}");
     }
     text
-}
-
-fn widths(rows: &[Row]) -> [usize; 6] {
-    std::array::from_fn(|i| rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0))
-}
-
-fn rule(rows: &[Row]) -> String {
-    format!("{}\n", "-".repeat(widths(rows).iter().sum::<usize>() + 2 * (widths(rows).len() - 1)))
-}
-
-fn line(row: &Row, widths: &[usize; 6]) -> String {
-    let mut text = format!("{:<width$}", row[0], width = widths[0]);
-    for (cell, width) in row.iter().zip(widths).skip(1) {
-        let _ = write!(text, "  {cell:>width$}");
-    }
-    text + "\n"
 }
 
 #[cfg(test)]

@@ -15,11 +15,11 @@ mod warnings;
 
 use std::time::Duration;
 
+pub use blame::Blame;
 pub use breach::{Breach, Forecast, Reason, Warning};
 pub use policy::{Baseline, Policy};
 
 use crate::{Bytes, Event, EventKind, Moment, Percent, Reading};
-use blame::Blame;
 use streak::Streak;
 use trend::Trend;
 
@@ -227,6 +227,12 @@ impl Guard {
     fn stop(&self, (breach, forecast): Found, look: &Look, now: Duration) -> Verdict {
         let share = self.blame(look, now).share();
         Verdict::Stop(Reason { breach, forecast, share, stage: self.stage.clone() })
+    }
+
+    /// Who makes memory short, as of the last look.
+    pub(crate) fn blame_now(&self) -> Blame {
+        let last = self.last.zip(self.last_at);
+        last.map_or(Blame::Unknown, |(look, now)| self.blame(&look, now.awake))
     }
 
     fn blame(&self, look: &Look, now: Duration) -> Blame {

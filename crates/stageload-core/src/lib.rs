@@ -18,17 +18,19 @@ mod summary;
 #[cfg(test)]
 mod testing;
 mod trace;
+mod tripped;
 mod units;
 
 pub use escalation::{Escalation, Grace, Step};
 pub use event::{EVENTS_ENV, Event, EventKind, printable};
-pub use guard::{Baseline, Breach, Forecast, Guard, Policy, Reason, Verdict, Warning};
+pub use guard::{Baseline, Blame, Breach, Forecast, Guard, Policy, Reason, Verdict, Warning};
 pub use moment::Moment;
 pub use reading::{Member, Pressure, Reading};
 pub use recovery::{Recovery, Return};
-pub use replay::{Decision, replay};
+pub use replay::{Decision, first_swap, replay};
 pub use room::{Crowd, Entry, Room, RoomPolicy, Want};
 pub use span::Span;
 pub use summary::{Failure, Loads, Releases, StageUse, Summary, SwapUse, summarize};
 pub use trace::{BadLine, End, Record, read_trace};
+pub use tripped::Tripped;
 pub use units::{Bytes, Percent, UnitError};

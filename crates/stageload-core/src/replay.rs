@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::{Baseline, Bytes, Event, Guard, Moment, Policy, Reading, Record, Verdict};
+use crate::{
+    Baseline, Blame, Bytes, Event, Guard, Moment, Percent, Policy, Reading, Record, Verdict,
+    Warning,
+};
 
 /// One decision that is not "let it run".
 #[derive(Debug, Clone, PartialEq)]
@@ -39,6 +42,52 @@ pub fn replay(records: &[Record], policy: Policy, mut baseline: Baseline) -> Vec
         }
     }
     decisions
+}
+
+impl Decision {
+    /// The name of the rule; None where nothing was wrong.
+    pub const fn rule(&self) -> Option<&'static str> {
+        match &self.verdict {
+            Verdict::Continue => None,
+            Verdict::Warn(warning) => Some(warning.rule()),
+            Verdict::Stop(reason) => Some(reason.breach.rule()),
+        }
+    }
+
+    /// Who made memory short; None for a warning that blames nobody.
+    pub fn blame(&self) -> Option<Blame> {
+        match &self.verdict {
+            Verdict::Warn(Warning::NotOurs { share, .. }) => Some(Blame::Others(*share)),
+            Verdict::Continue | Verdict::Warn(_) => None,
+            Verdict::Stop(reason) => Some(reason.blame()),
+        }
+    }
+}
+
+/// The first known swap in use of a trace, and when that was, in seconds of the trace.
+pub fn first_swap(records: &[Record]) -> Option<(f64, Bytes)> {
+    in_time(records).into_iter().find_map(|step| match step {
+        Step::Look(reading) => Some((reading.t, reading.swap_used?)),
+        Step::Heard(_) => None,
+    })
+}
+
+/// Who made memory short by second `t`, whatever rules the run had.
+pub(crate) fn blame_at(records: &[Record], t: f64) -> Blame {
+    let policy = Policy {
+        limit: None,
+        swap_budget: Bytes(u64::MAX),
+        swap_limit: None,
+        kill_free: Percent::default(),
+        poll: Duration::from_secs(1),
+    };
+    let mut guard = Guard::new(policy, Baseline::default());
+    for step in in_time(records).into_iter().take_while(|step| step.seconds() <= t) {
+        if let Step::Look(reading) = step {
+            guard.observe(reading, Moment::awake(step.time()));
+        }
+    }
+    guard.blame_now()
 }
 
 #[derive(Clone, Copy)]

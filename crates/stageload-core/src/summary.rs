@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::{Bytes, Event, EventKind, Percent, Reading, Record};
+use crate::tripped::tripped;
+use crate::{Bytes, Event, EventKind, Percent, Reading, Record, Tripped};
 
 /// The name of the time before the first stage.
 const SETUP: &str = "setup";
@@ -38,6 +39,8 @@ pub struct Summary {
     pub exit: Option<i32>,
     /// Why the guard stopped the run, if it did.
     pub reason: Option<String>,
+    /// The same with the rule, the time and the blame.
+    pub stop: Option<Tripped>,
 }
 
 /// The machine's swap at three moments.
@@ -119,6 +122,7 @@ pub fn summarize(records: &[Record]) -> Summary {
         errors: records.iter().filter_map(as_failure).collect(),
         exit: end.exit,
         reason: end.reason,
+        stop: tripped(records),
     }
 }
 
@@ -161,7 +165,8 @@ impl Window<'_> {
         let before = samples.iter().filter(|s| s.t < self.start).rfind(known);
         let first = before.or_else(|| inside().next())?.swap_used?;
         let last = inside().next_back()?.swap_used?;
-        Some((last - first) as i64)
+        // More than 2^63 bytes is no size of this world, but a trace may say it.
+        Some((last - first).clamp(i64::MIN.into(), i64::MAX.into()) as i64)
     }
 }
 

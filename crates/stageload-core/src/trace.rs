@@ -64,27 +64,49 @@ impl fmt::Display for BadLine {
 
 impl std::error::Error for BadLine {}
 
-/// The records of a trace. A half-written last line, left by a killed run, is skipped.
+/// No time of a run, in seconds, and no other fraction of a record is larger: seconds since 1970 are
+/// 1.8e9. What is would make an endless axis, and sums of it are infinite.
+const LARGEST: f64 = 1e10;
+
+/// The records of a trace. A last line that is half-written, as a killed run leaves it, is skipped,
+/// and so is the byte order mark that editors on Windows put first.
 pub fn read_trace(text: &str) -> Result<Vec<Record>, BadLine> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines: Vec<(usize, &str)> =
         text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).collect();
     let mut records = Vec::with_capacity(lines.len());
     for (i, (number, line)) in lines.iter().enumerate() {
         match read_record(line) {
             Ok(record) => records.push(record),
-            Err(_) if i + 1 == lines.len() => break,
-            Err(error) => return Err(BadLine { line: number + 1, why: error.to_string() }),
+            Err(_) if i + 1 == lines.len() && is_half(line) => break,
+            Err(why) => return Err(BadLine { line: number + 1, why }),
         }
     }
     Ok(records)
 }
 
-fn read_record(line: &str) -> Result<Record, serde_json::Error> {
-    let value: Value = serde_json::from_str(line)?;
+fn read_record(line: &str) -> Result<Record, String> {
+    let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
     if is_event_of_later_version(&value) {
         return Ok(Record::Unknown);
     }
-    serde_json::from_value(value)
+    check_fractions(&value)?;
+    serde_json::from_value(value).map_err(|error| error.to_string())
+}
+
+/// Half an object is never JSON.
+fn is_half(line: &str) -> bool {
+    serde_json::from_str::<Value>(line).is_err()
+}
+
+fn check_fractions(record: &Value) -> Result<(), String> {
+    for name in ["t", "seconds", "utc", "age", "r"] {
+        let absurd = record.get(name).and_then(Value::as_f64).filter(|n| n.abs() > LARGEST);
+        if let Some(n) = absurd {
+            return Err(format!("{name} is {n:e}, which no run can have"));
+        }
+    }
+    Ok(())
 }
 
 fn is_event_of_later_version(value: &Value) -> bool {
@@ -110,6 +132,31 @@ mod tests {
     fn a_bad_line_in_the_middle_is_named_by_its_number() {
         let text = "{\"type\":\"start\"}\n\nnonsense\n{\"type\":\"end\"}\n";
         assert_eq!(read_trace(text).unwrap_err().line, 3);
+    }
+
+    #[test]
+    fn a_last_line_that_is_whole_but_no_record_is_named() {
+        assert_eq!(read_trace("{\"type\":\"start\"}\n{\"type\":\"sample\"}").unwrap_err().line, 2);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_line() {
+        assert_eq!(read_trace("\u{feff}{\"type\":\"end\",\"exit\":0}\r\n").unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_number_that_no_run_can_have_is_refused_by_line_and_name() {
+        let samples = |t: &str| {
+            format!("{{\"type\":\"sample\",\"t\":0}}\n{{\"type\":\"sample\",\"t\":{t}}}\n")
+        };
+        for t in ["1e308", "-1e308", "1e11"] {
+            let bad = read_trace(&samples(t)).unwrap_err();
+            assert_eq!(bad.line, 2, "{t}");
+            assert!(bad.why.starts_with("t is ") && bad.why.ends_with("no run can have"), "{bad}");
+        }
+        let load = r#"{"type":"event","kind":"load","t":1,"seconds":1e300}"#;
+        assert!(read_trace(load).unwrap_err().why.starts_with("seconds is 1e300"));
+        assert_eq!(read_trace(&samples("1790000000.5")).unwrap().len(), 2);
     }
 
     #[test]

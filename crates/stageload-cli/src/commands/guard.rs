@@ -23,7 +23,7 @@ pub(crate) struct Args {
     guard: GuardFlags,
 
     /// The command, after --
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(required = true, trailing_var_arg = true)]
     command: Vec<OsString>,
 }
 
@@ -31,7 +31,10 @@ pub(crate) fn run(args: Args) -> Result<i32, Failure> {
     let job = args.guard.job(args.command);
     let outcome = run_job(&job, &mut Log)?;
     if args.json {
-        output::out(&format!("{}\n", outcome_json(&outcome)));
+        // What cannot be told does not change how the command came out.
+        if let Err(failure) = output::out(&format!("{}\n", outcome_json(&outcome))) {
+            output::error(&failure.to_string());
+        }
     }
     Ok(outcome.exit_code())
 }

@@ -184,7 +184,7 @@ fn show(out: &Path, trace: &Path, is_done: bool) -> Result<(), Failure> {
     for (what, path) in of_this_run.iter().filter(|(_, path)| path.exists()) {
         let _ = writeln!(text, "{what:<8} {}{}", path.display(), size_of(path));
     }
-    output::out(&text);
+    output::out(&text)?;
     drawn
 }
 

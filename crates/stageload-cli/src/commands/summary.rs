@@ -1,13 +1,17 @@
 //! `stageload summary`: what traces amount to, as a table, as JSON, as a chart.
 
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use stageload::core::{Record, Summary, summarize};
 use stageload::{chart, load_trace};
 
 use crate::failure::Failure;
+use crate::grid::Paper;
 use crate::output;
-use crate::table::table;
+use crate::raster::png;
+use crate::table::report;
 
 /// Show what a trace amounts to, stage by stage
 #[derive(Debug, clap::Args)]
@@ -20,12 +24,16 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Print the table (the default)
+    /// Print the table (the default); several traces stand in it side by side
     #[arg(long, conflicts_with = "json")]
     table: bool,
 
+    /// Print the table as GitHub shows it
+    #[arg(long, conflicts_with_all = ["json", "table"])]
+    markdown: bool,
+
     /// Draw footprint and swap over time
-    #[arg(long, value_name = "FILE.svg", value_parser = svg_path)]
+    #[arg(long, value_name = "FILE.svg|png", value_parser = picture_path)]
     plot: Option<PathBuf>,
 }
 
@@ -39,21 +47,27 @@ pub(crate) fn run(args: &Args) -> Result<i32, Failure> {
     if let Some(path) = &args.plot {
         write_chart(path, &traces)?;
     }
-    if args.json && !args.table {
-        output::out(&json(&summaries));
+    output::out(&if args.json {
+        json(&summaries)
     } else {
-        let titled = traces.iter().map(|(name, _)| name.as_str()).zip(&summaries);
-        let tables: Vec<String> = titled.map(|(name, summary)| table(name, summary)).collect();
-        output::out(&tables.join("\n"));
-    }
+        let paper = if args.markdown { Paper::Markdown } else { Paper::Text };
+        let names = traces.iter().map(|(name, _)| name.as_str());
+        report(&names.zip(&summaries).collect::<Vec<_>>(), paper)
+    })?;
     Ok(0)
 }
 
 /// Draws the traces into one file.
 pub(crate) fn write_chart(path: &Path, traces: &[(String, Vec<Record>)]) -> Result<(), Failure> {
-    std::fs::write(path, chart(traces)).map_err(|error| {
-        Failure::cannot_create(format!("cannot write the chart {}: {error}", path.display()))
-    })
+    let svg = chart(traces);
+    if ends_in(path, "png") { write(path, &png(&svg)?) } else { write(path, svg.as_bytes()) }
+}
+
+/// A full disk is told apart from a place where no file can be.
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let words = |error| format!("cannot write the chart {}: {error}", path.display());
+    let mut file = File::create(path).map_err(|error| Failure::cannot_create(words(error)))?;
+    file.write_all(bytes).map_err(|error| Failure::cannot_write(words(error)))
 }
 
 fn json(summaries: &[Summary]) -> String {
@@ -72,12 +86,16 @@ fn name_of(path: &Path) -> String {
     short.strip_suffix(".trace").unwrap_or(short).to_owned()
 }
 
-fn svg_path(text: &str) -> Result<PathBuf, String> {
+fn picture_path(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
-    match path.extension().and_then(|extension| extension.to_str()) {
-        Some("svg") => Ok(path),
-        _ => Err("charts are SVG only: name a file that ends in .svg".to_owned()),
+    if ends_in(&path, "svg") || ends_in(&path, "png") {
+        return Ok(path);
     }
+    Err("charts are SVG or PNG: name a file that ends in .svg or .png".to_owned())
+}
+
+fn ends_in(path: &Path, ending: &str) -> bool {
+    path.extension().is_some_and(|own| own.eq_ignore_ascii_case(ending))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Who made the machine's memory grow. Demand moves only when somebody takes or gives back memory,
 //! so the job's part of its growth is the job's part of the blame.
 
+use std::fmt;
 use std::time::Duration;
 
 use super::trend::Trend;
@@ -18,7 +19,7 @@ const HALF: f64 = 0.5;
 
 /// Whose growth it was.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Blame {
+pub enum Blame {
     /// Nobody can tell: a rule then takes it for the job's, as the seed did.
     Unknown,
     /// The job made this share of the growth, at least half.
@@ -28,7 +29,26 @@ pub(super) enum Blame {
 }
 
 impl Blame {
-    pub(super) const fn share(self) -> Option<f64> {
+    /// Of a job that made this share of the growth, 0 to 1, where that is known.
+    pub fn of_share(share: Option<f64>) -> Self {
+        match share {
+            None => Self::Unknown,
+            Some(share) if share >= HALF => Self::Ours(share),
+            Some(share) => Self::Others(share),
+        }
+    }
+
+    /// The name, as in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Ours(_) => "job",
+            Self::Others(_) => "others",
+        }
+    }
+
+    /// The job's share of the growth, 0 to 1, where that is known.
+    pub const fn share(self) -> Option<f64> {
         match self {
             Self::Unknown => None,
             Self::Ours(share) | Self::Others(share) => Some(share),
@@ -53,8 +73,19 @@ impl Blame {
         match known.find_map(|(ours, all)| share(ours, all)) {
             // The machine as a whole did not grow, and neither did the job.
             None => Self::Others(0.0),
-            Some(share) if share >= HALF => Self::Ours(share),
-            Some(share) => Self::Others(share),
+            share => Self::of_share(share),
+        }
+    }
+}
+
+impl fmt::Display for Blame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => f.write_str("unknown"),
+            Self::Ours(share) => write!(f, "the job, {:.0} % of the growth", share * 100.0),
+            Self::Others(share) => {
+                write!(f, "others, the job made {:.0} % of the growth", share * 100.0)
+            }
         }
     }
 }

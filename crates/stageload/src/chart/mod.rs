@@ -1,8 +1,19 @@
 //! Traces as a picture: footprint and swap over time with the stages behind, one panel a trace on
 //! the same axes, so that two runs compare at a glance. SVG is text, so no drawing library.
-//! Numbers come from `stageload_core::summarize`; how panels are laid out is below.
+//! Numbers come from `stageload_core::summarize`; how panels are laid out is below, the scale in
+//! `axes`, the names of the stages in `labels`, limits and the stop in `lines`.
+
+mod axes;
+mod labels;
+mod lines;
+mod svg;
 
 use std::fmt::Write;
+
+use axes::{Axes, draw_grid};
+use labels::Labels;
+use lines::Lines;
+use svg::{escaped, points};
 
 use stageload_core::{Bytes, Reading, Record, StageUse, Summary, summarize};
 
@@ -11,10 +22,8 @@ const WIDTH: f64 = 960.0;
 const PLOT_HEIGHT: f64 = 260.0;
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 24.0;
-/// Room above a plot for its title and the names of its stages, and below for the times.
-const ABOVE: f64 = 74.0;
+/// Room below a plot for the times; what is above it depends on the names of its stages.
 const BELOW: f64 = 46.0;
-const PANEL: f64 = ABOVE + PLOT_HEIGHT + BELOW;
 const PLOT_WIDTH: f64 = WIDTH - LEFT - RIGHT;
 
 /// Readable for the colour-blind, and told apart by dash and fill as well.
@@ -31,14 +40,15 @@ pub fn chart(traces: &[(String, Vec<Record>)]) -> String {
     let panels: Vec<Panel<'_>> =
         traces.iter().map(|(name, records)| Panel::of(name, records)).collect();
     let axes = Axes::around(&panels);
-    let height = PANEL * panels.len() as f64;
+    let panel_height = axes.above + PLOT_HEIGHT + BELOW;
+    let height = panel_height * panels.len() as f64;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
          width=\"{WIDTH}\" height=\"{height}\">\n<style>{STYLE}</style>\n\
          <rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#ffffff\"/>\n"
     );
     for (i, panel) in panels.iter().enumerate() {
-        panel.draw(&mut svg, axes, PANEL * i as f64);
+        panel.draw(&mut svg, axes, panel_height * i as f64);
     }
     svg + "</svg>\n"
 }
@@ -48,39 +58,7 @@ struct Panel<'a> {
     name: &'a str,
     summary: Summary,
     samples: Vec<Reading>,
-}
-
-/// The scale that all panels share.
-#[derive(Debug, Clone, Copy)]
-struct Axes {
-    seconds: f64,
-    gb: f64,
-    gb_step: f64,
-}
-
-impl Axes {
-    fn around(panels: &[Panel<'_>]) -> Self {
-        let most = panels.iter().map(Panel::most_gb).fold(0.0, f64::max);
-        let longest = panels.iter().map(Panel::seconds).fold(0.0, f64::max);
-        let gb_step = step(most / 5.0);
-        let gb = ((most * 1.04 / gb_step).ceil() * gb_step).max(gb_step);
-        Self { seconds: longest.max(0.001), gb, gb_step }
-    }
-
-    fn x(self, seconds: f64) -> f64 {
-        LEFT + PLOT_WIDTH * (seconds / self.seconds).clamp(0.0, 1.0)
-    }
-
-    fn y(self, gb: f64) -> f64 {
-        ABOVE + PLOT_HEIGHT * (1.0 - (gb / self.gb).clamp(0.0, 1.0))
-    }
-}
-
-/// The nearest of 1, 2, 5 × 10^n that is not below `rough`: steps a reader counts in.
-fn step(rough: f64) -> f64 {
-    let power = 10f64.powf(rough.max(1e-3).log10().floor());
-    let of_power = |factor: f64| factor * power;
-    [1.0, 2.0, 5.0].map(of_power).into_iter().find(|step| *step >= rough).unwrap_or(10.0 * power)
+    lines: Lines,
 }
 
 impl<'a> Panel<'a> {
@@ -91,7 +69,9 @@ impl<'a> Panel<'a> {
         };
         let mut samples: Vec<Reading> = records.iter().filter_map(sample).collect();
         samples.sort_by(|a, b| a.t.total_cmp(&b.t));
-        Self { name, summary: summarize(records), samples }
+        let summary = summarize(records);
+        let lines = Lines::of(&summary);
+        Self { name, summary, samples, lines }
     }
 
     /// A trace may be the tail of a run, so its time begins with its first sample.
@@ -115,30 +95,56 @@ impl<'a> Panel<'a> {
         Some((sample.swap_used?.as_gb() - start.as_gb()).max(0.0))
     }
 
+    /// What a curve reaches, and a line that is not far above it.
+    fn top_gb(&self) -> f64 {
+        self.lines.top_gb(self.most_gb())
+    }
+
+    fn labels(&self, x: impl Fn(f64) -> f64) -> Labels<'_> {
+        let middle = |stage: &StageUse| x(stage.start - self.begins() + stage.seconds / 2.0);
+        Labels::of(self.summary.stages.iter().map(|stage| (&*stage.stage, middle(stage))))
+    }
+
     fn draw(&self, svg: &mut String, axes: Axes, top: f64) {
         let _ = writeln!(svg, "<g transform=\"translate(0 {top})\">");
         self.draw_bands(svg, axes);
         draw_grid(svg, axes);
         self.draw_footprint(svg, axes);
         self.draw_swap(svg, axes);
+        self.lines.draw(svg, axes, self.begins());
         self.draw_peak(svg, axes);
         self.draw_title(svg);
+        // A tooltip shows only on what lies on top.
+        self.draw_tooltips(svg, axes);
+        self.labels(|t| axes.x(t)).draw(svg, axes.above);
         svg.push_str("</g>\n");
     }
 
     fn draw_bands(&self, svg: &mut String, axes: Axes) {
-        let mut free_from = [LEFT; 2];
         for (i, stage) in self.summary.stages.iter().enumerate() {
-            let (x0, x1) = self.span(stage, axes);
-            let fill = BANDS[i % BANDS.len()];
-            let _ = writeln!(
-                svg,
-                "<rect x=\"{x0:.1}\" y=\"{ABOVE}\" width=\"{:.1}\" height=\"{PLOT_HEIGHT}\" \
-                 fill=\"{fill}\"/>",
-                x1 - x0
-            );
-            draw_stage_name(svg, stage, (x0, x1), &mut free_from);
+            let fill = format!("fill=\"{}\"/>", BANDS[i % BANDS.len()]);
+            self.draw_band(svg, axes, stage, &fill);
         }
+    }
+
+    fn draw_tooltips(&self, svg: &mut String, axes: Axes) {
+        for stage in &self.summary.stages {
+            let peak =
+                stage.peak_footprint.map_or_else(String::new, |peak| format!(", peak {peak}"));
+            let (name, seconds) = (escaped(&stage.stage), stage.seconds);
+            let tip = format!("<title>{name}: {seconds:.1} s{peak}</title>");
+            self.draw_band(svg, axes, stage, &format!("fill-opacity=\"0\">{tip}</rect>"));
+        }
+    }
+
+    fn draw_band(&self, svg: &mut String, axes: Axes, stage: &StageUse, rest: &str) {
+        let (x0, x1) = self.span(stage, axes);
+        let _ = writeln!(
+            svg,
+            "<rect x=\"{x0:.1}\" y=\"{}\" width=\"{:.1}\" height=\"{PLOT_HEIGHT}\" {rest}",
+            axes.above,
+            x1 - x0
+        );
     }
 
     fn span(&self, stage: &StageUse, axes: Axes) -> (f64, f64) {
@@ -197,7 +203,7 @@ impl<'a> Panel<'a> {
             "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\" fill=\"{FOOTPRINT}\"/>\
              <text class=\"stage {class}\" x=\"{beside:.1}\" y=\"{:.1}\" paint-order=\"stroke\" \
              stroke=\"#ffffff\" stroke-width=\"4\" stroke-opacity=\"0.8\">peak {peak}</text>",
-            (y - 7.0).max(ABOVE + 12.0)
+            (y - 7.0).max(axes.above + 12.0)
         );
     }
 
@@ -221,108 +227,14 @@ impl<'a> Panel<'a> {
     }
 }
 
-/// Above its band, in whichever of two rows has room; a name that fits in neither is only in
-/// the tooltip, as every name is.
-fn draw_stage_name(
-    svg: &mut String,
-    stage: &StageUse,
-    (x0, x1): (f64, f64),
-    free_from: &mut [f64; 2],
-) {
-    let name = escaped(&stage.stage);
-    let width = 7.4 * stage.stage.chars().count() as f64;
-    let x = (f64::midpoint(x0, x1) - width / 2.0).clamp(LEFT, WIDTH - RIGHT - width.min(200.0));
-    let peak = stage.peak_footprint.map_or_else(String::new, |peak| format!(", peak {peak}"));
-    let _ = writeln!(
-        svg,
-        "<rect x=\"{x0:.1}\" y=\"{ABOVE}\" width=\"{:.1}\" height=\"{PLOT_HEIGHT}\" \
-         fill-opacity=\"0\"><title>{name}: {:.1} s{peak}</title></rect>",
-        x1 - x0,
-        stage.seconds
-    );
-    let Some(row) = free_from.iter().position(|free| *free <= x) else { return };
-    free_from[row] = x + width + 10.0;
-    let y = ABOVE - 8.0 - 15.0 * row as f64;
-    let _ = writeln!(svg, "<text class=\"stage\" x=\"{x:.1}\" y=\"{y}\">{name}</text>");
-}
-
-fn draw_grid(svg: &mut String, axes: Axes) {
-    let lines = (axes.gb / axes.gb_step).round() as u32;
-    for i in 0..=lines {
-        let gb = f64::from(i) * axes.gb_step;
-        let (y, right) = (axes.y(gb), WIDTH - RIGHT);
-        let _ = writeln!(
-            svg,
-            "<path d=\"M{LEFT} {y:.1} H{right}\" stroke=\"#94a3b8\" stroke-opacity=\"0.35\"/>\
-             <text class=\"small end\" x=\"{}\" y=\"{:.1}\">{}</text>",
-            LEFT - 9.0,
-            y + 4.0,
-            number(gb, axes.gb_step)
-        );
-    }
-    let _ = writeln!(
-        svg,
-        "<text class=\"small end\" x=\"{}\" y=\"{}\">GB</text>",
-        LEFT - 9.0,
-        ABOVE - 12.0
-    );
-    let step = step(axes.seconds / 8.0);
-    let ticks = (axes.seconds / step).floor() as u32;
-    for i in 0..=ticks {
-        let seconds = f64::from(i) * step;
-        let (x, y) = (axes.x(seconds), ABOVE + PLOT_HEIGHT);
-        let unit = if i == ticks { " s" } else { "" };
-        let _ = writeln!(
-            svg,
-            "<path d=\"M{x:.1} {y} v5\" stroke=\"#94a3b8\"/>\
-             <text class=\"small mid\" x=\"{x:.1}\" y=\"{}\">{}{unit}</text>",
-            y + 20.0,
-            number(seconds, step)
-        );
-    }
-}
-
-/// As many decimals as the step needs.
-fn number(value: f64, step: f64) -> String {
-    let decimals = (-step.log10().floor()).clamp(0.0, 3.0) as usize;
-    format!("{value:.decimals$}")
-}
-
-fn points(run: &[(f64, f64)]) -> String {
-    run.iter().map(|(x, y)| format!("{x:.1} {y:.1}")).collect::<Vec<_>>().join(" ")
-}
-
-/// Names come from the job, which may write anything.
-fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            c if c.is_control() => safe.push(' '),
-            c => safe.push(c),
-        }
-    }
-    safe
-}
-
 #[cfg(test)]
 mod tests {
     use stageload_core::read_trace;
 
     use super::*;
 
-    const STAGED: &str = include_str!("../../../tests/fixtures/traces/qwen-staged-1.trace.jsonl");
-
-    #[test]
-    fn steps_are_numbers_a_reader_counts_in() {
-        let table = [(8.7, 10.0), (0.03, 0.05), (1.0, 1.0), (15.5, 20.0), (0.0, 0.001)];
-        for (rough, want) in table {
-            assert!((step(rough) - want).abs() < 1e-9, "{rough}: {}", step(rough));
-        }
-    }
+    const STAGED: &str =
+        include_str!("../../../../tests/fixtures/traces/qwen-staged-1.trace.jsonl");
 
     #[test]
     fn a_chart_names_every_stage_and_the_peak() {
@@ -333,6 +245,17 @@ mod tests {
             assert!(svg.contains(word), "{word}");
         }
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
+    }
+
+    #[test]
+    fn a_limit_near_the_curve_and_the_stop_are_drawn_and_a_far_line_is_not() {
+        let text = r#"{"type":"start","limit":1073741824,"swap_budget":8589934592}
+{"type":"sample","t":0,"footprint":5,"swap_used":0}
+{"type":"sample","t":4,"footprint":1181116006,"swap_used":0}
+{"type":"event","kind":"mark","note":"guard: stopping: footprint 1.10 GB > limit 1.00 GB","t":4.1}"#;
+        let svg = chart(&[("run".into(), read_trace(text).unwrap())]);
+        assert!(svg.contains(">limit 1.00 GB<") && svg.contains(">stopped: limit<"), "{svg}");
+        assert!(!svg.contains("swap budget"), "8 GB would press 1.1 GB flat");
     }
 
     #[test]
