@@ -29,6 +29,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// Children are started before anybody grows.
 const HEAD_START: Duration = Duration::from_millis(200);
 const PAGE: usize = 4096;
+const WORDS: usize = PAGE / size_of::<u64>();
 
 #[derive(Debug, Parser)]
 struct Args {
@@ -173,7 +174,7 @@ struct Region {
     start: *mut u64,
     size: usize,
     taken: Bytes,
-    noise: u64,
+    noise: [u64; WORDS],
 }
 
 impl Region {
@@ -184,21 +185,20 @@ impl Region {
         // SAFETY: the range was mapped a line ago. Refused only where there are no large pages.
         #[cfg(target_os = "linux")]
         unsafe {
-            libc::madvise(start.cast(), size, libc::MADV_NOHUGEPAGE);
+            libc::madvise(start.cast(), size, libc::MADV_HUGEPAGE);
         }
-        Ok(Self { start, size, taken: Bytes::ZERO, noise: 0x9e37_79b9_7f4a_7c15 })
+        Ok(Self { start, size, taken: Bytes::ZERO, noise: noise() })
     }
 
-    /// Writes noise, so that no page is zero, or like another, or worth compressing.
+    /// Writes a page of noise and its number, so that no page is zero, or like another, or worth
+    /// compressing.
     #[expect(unsafe_code, reason = "raw memory")]
     fn take(&mut self, bytes: Bytes) {
-        let end = (self.taken.0 as usize + bytes.0 as usize).min(self.size);
-        for word in self.taken.0 as usize / 8..end / 8 {
-            self.noise ^= self.noise << 13;
-            self.noise ^= self.noise >> 7;
-            self.noise ^= self.noise << 17;
+        let end = (self.taken.0 as usize + bytes.0 as usize).min(self.size) / PAGE * PAGE;
+        for at in (self.taken.0 as usize..end).step_by(PAGE) {
+            self.noise[0] = at as u64;
             // SAFETY: `end` is at most `size`, and nobody else knows the region.
-            unsafe { self.start.add(word).write(self.noise) };
+            unsafe { self.start.add(at / 8).copy_from_nonoverlapping(self.noise.as_ptr(), WORDS) };
         }
         self.taken = Bytes(end as u64);
     }
@@ -210,6 +210,16 @@ impl Region {
         *self = Self::reserve(Bytes(self.size as u64))?;
         Ok(())
     }
+}
+
+fn noise() -> [u64; WORDS] {
+    let mut word = 0x9e37_79b9_7f4a_7c15_u64;
+    std::array::from_fn(|_| {
+        word ^= word << 13;
+        word ^= word >> 7;
+        word ^= word << 17;
+        word
+    })
 }
 
 /// The file in `$HOG_LOG`, or plain memory that nobody reads.
