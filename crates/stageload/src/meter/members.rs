@@ -20,7 +20,8 @@ const RECHECK_EVERY: u32 = 10;
 /// The members of one job.
 #[derive(Debug)]
 pub(super) struct Members {
-    token: String,
+    /// None where nothing carries a mark: what is only looked at was not started here.
+    token: Option<String>,
     leader: ProcessId,
     /// The leader's number went to another process, and a group of that number is another's too.
     is_number_reused: bool,
@@ -49,16 +50,22 @@ struct Cgroup {
 
 impl Members {
     pub(super) fn new(machine: &Machine, leader: ProcessId, token: String, adopts: bool) -> Self {
+        let never = ancestors(machine, own_pid());
+        Self { token: Some(token), adopts, never, ..Self::of(leader) }
+    }
+
+    /// Whoever `leader` leads and whatever came of it, this process included.
+    pub(super) fn of(leader: ProcessId) -> Self {
         Self {
-            token,
+            token: None,
             leader,
             is_number_reused: false,
-            adopts,
+            adopts: false,
             alive: BTreeMap::new(),
             uniques: BTreeSet::new(),
             commands: BTreeMap::new(),
             strangers: BTreeMap::new(),
-            never: ancestors(machine, own_pid()),
+            never: BTreeSet::new(),
             cgroup: Cgroup::default(),
             passes: 0,
             is_blind: false,
@@ -165,7 +172,7 @@ impl Members {
             }
         }
         for process in unsure {
-            if machine.is_marked(process.id.pid, &self.token) {
+            if self.is_marked(machine, process.id.pid) {
                 self.join(machine, &process);
             } else {
                 self.strangers.insert(process.id.pid, process.id);
@@ -192,6 +199,10 @@ impl Members {
     /// Whether it has the leader's number and is another process. A start of 0 is unknown.
     fn has_leaders_number(&self, id: ProcessId) -> bool {
         id.pid == self.leader.pid && id.start != self.leader.start && self.leader.start != 0
+    }
+
+    fn is_marked(&self, machine: &Machine, pid: i32) -> bool {
+        self.token.as_ref().is_some_and(|token| machine.is_marked(pid, token))
     }
 
     /// An adopted orphan that ended before anybody saw it; false, so that it goes from the list.
