@@ -5,6 +5,8 @@ use std::fmt;
 
 use stageload::Error;
 
+/// A process that is not there or must not be looked at.
+const NO_PROCESS: i32 = 1;
 /// Bad input data.
 const DATA: i32 = 65;
 /// An input that cannot be read.
@@ -75,6 +77,7 @@ impl From<Error> for Failure {
             Error::Unwritable { .. } => CANNOT_CREATE,
             Error::Unreadable { .. } => NO_INPUT,
             Error::BadTrace { .. } | Error::EmptyTrace { .. } => DATA,
+            Error::NoProcess { .. } | Error::Unmeasurable { .. } => NO_PROCESS,
             _ => INTERNAL,
         };
         Self { text: error.to_string(), code }

@@ -8,7 +8,9 @@ mod grid;
 mod live;
 mod output;
 mod raster;
+mod screen;
 mod table;
+mod view;
 
 use std::process::ExitCode;
 
@@ -29,6 +31,7 @@ enum Command {
     Guard(commands::guard::Args),
     Summary(commands::summary::Args),
     Replay(commands::replay::Args),
+    Meter(commands::meter::Args),
     Mesh(commands::mesh::Args),
     #[command(hide = true)]
     StandBy(commands::stand_by::Args),
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         Command::Guard(args) => commands::guard::run(args),
         Command::Summary(args) => commands::summary::run(&args),
         Command::Replay(args) => commands::replay::run(&args),
+        Command::Meter(args) => commands::meter::run(&args),
         Command::Mesh(args) => commands::mesh::run(args),
         Command::StandBy(_) => commands::stand_by::run(),
     };

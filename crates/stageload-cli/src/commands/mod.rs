@@ -1,7 +1,8 @@
-//! One file per subcommand: `guard`, `mesh`, `replay`, `summary`.
+//! One file per subcommand: `guard`, `mesh`, `meter`, `replay`, `summary`.
 
 pub(crate) mod guard;
 pub(crate) mod mesh;
+pub(crate) mod meter;
 pub(crate) mod replay;
 pub(crate) mod stand_by;
 pub(crate) mod summary;
