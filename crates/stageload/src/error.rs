@@ -42,6 +42,20 @@ pub enum Error {
         /// Where.
         path: PathBuf,
     },
+    /// No process has this number, or it has ended and only its parent has not asked yet.
+    #[error("there is no process {pid}; it may have ended already")]
+    NoProcess {
+        /// The number.
+        pid: i32,
+    },
+    /// A process is there and cannot be looked at.
+    #[error("cannot look at process {pid}: {source}")]
+    Unmeasurable {
+        /// The number.
+        pid: i32,
+        /// Why.
+        source: io::Error,
+    },
     /// The system refused something a supervisor needs.
     #[error("cannot {doing}: {source}")]
     System {

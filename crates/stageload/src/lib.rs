@@ -2,7 +2,7 @@
 //!
 //! [`run`] takes a [`Job`] and an [`Observer`] and returns an [`Outcome`]. What is decided on the
 //! way (whether there is room, when to stop) is decided in `stageload_core`, which is re-exported
-//! as [`core`]. [`load_trace`] reads a trace back, [`chart()`] draws it. Nothing here prints.
+//! as [`core`]. [`LiveMeter`] only looks. [`load_trace`] reads a trace back, [`chart()`] draws it. Nothing here prints.
 //!
 //! ```no_run
 //! use stageload::core::{Bytes, Grace, Percent, Policy, RoomPolicy};
@@ -49,6 +49,7 @@ mod gate;
 mod job;
 mod leader;
 mod line;
+mod live_meter;
 mod meter;
 mod notice;
 mod others;
@@ -63,6 +64,7 @@ mod trace_file;
 mod utc;
 mod wake;
 mod warden;
+mod watch;
 
 use std::process::Command;
 
@@ -71,6 +73,7 @@ pub use stageload_core as core;
 pub use chart::chart;
 pub use error::Error;
 pub use job::{JOB_ENV, Job, OnGuardDeath, Outcome, Signalled, Stop};
+pub use live_meter::LiveMeter;
 pub use notice::{Notice, Observer, Silent};
 pub use others::Grown;
 pub use stand_by::stand_by;
@@ -78,6 +81,7 @@ pub use supervisor::run;
 pub use sys::ProcessId;
 pub use trace_file::load_trace;
 pub use utc::{utc_date_time, utc_time};
+pub use watch::{Watch, Woken};
 
 /// Replaces this process by the command; returns only if that fails.
 pub fn become_program(command: &mut Command) -> std::io::Error {

@@ -20,7 +20,8 @@ const RECHECK_EVERY: u32 = 10;
 /// The members of one job.
 #[derive(Debug)]
 pub(super) struct Members {
-    token: String,
+    /// None where nothing carries a mark: what is only looked at was not started here.
+    token: Option<String>,
     leader: i32,
     adopts: bool,
     alive: BTreeMap<i32, Grip>,
@@ -47,15 +48,21 @@ struct Cgroup {
 
 impl Members {
     pub(super) fn new(machine: &Machine, leader: i32, token: String, adopts: bool) -> Self {
+        let never = ancestors(machine, own_pid());
+        Self { token: Some(token), adopts, never, ..Self::of(leader) }
+    }
+
+    /// Whoever `leader` leads and whatever came of it, this process included.
+    pub(super) fn of(leader: i32) -> Self {
         Self {
-            token,
+            token: None,
             leader,
-            adopts,
+            adopts: false,
             alive: BTreeMap::new(),
             uniques: BTreeSet::new(),
             commands: BTreeMap::new(),
             strangers: BTreeMap::new(),
-            never: ancestors(machine, own_pid()),
+            never: BTreeSet::new(),
             cgroup: Cgroup::default(),
             passes: 0,
             is_blind: false,
@@ -161,7 +168,7 @@ impl Members {
             }
         }
         for process in unsure {
-            if machine.is_marked(process.id.pid, &self.token) {
+            if self.is_marked(machine, process.id.pid) {
                 self.join(machine, &process);
             } else {
                 self.strangers.insert(process.id.pid, process.id);
@@ -183,6 +190,10 @@ impl Members {
             || self.alive.contains_key(&process.parent)
             || (self.adopts && process.parent == own_pid())
             || process.unique.is_some_and(|unique| self.uniques.contains(&unique.parent))
+    }
+
+    fn is_marked(&self, machine: &Machine, pid: i32) -> bool {
+        self.token.as_ref().is_some_and(|token| machine.is_marked(pid, token))
     }
 
     /// An adopted orphan that ended before anybody saw it; false, so that it goes from the list.

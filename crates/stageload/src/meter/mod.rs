@@ -1,9 +1,11 @@
 //! What a job holds, and the machine with it, at one look after another.
 //!
-//! Who belongs to the job: `members.rs`. Pages that several of them hold together: `shared.rs`.
+//! Who belongs to the job: `members.rs`. Pages that several of them hold together: `shared.rs`. The
+//! largest processes of the whole machine: `largest.rs`.
 //!
 //! Cost: one list of pids a look, plus one `stat` and one `status` of each member.
 
+mod largest;
 mod members;
 mod shared;
 mod signals;
@@ -21,6 +23,7 @@ use members::Members;
 use shared::Shared;
 use signals::Signals;
 
+pub(crate) use largest::Largest;
 pub(crate) use members::ancestors;
 
 /// So many of the largest members are told one by one.
@@ -34,6 +37,8 @@ pub(crate) struct Meter {
     members: Members,
     shared: Shared,
     signals: Signals,
+    /// Leaves the processes as they are: one that only looks on must not take peaks from a guard.
+    is_onlooker: bool,
 }
 
 /// What the members hold, one by one.
@@ -44,8 +49,18 @@ impl Meter {
     /// whoever becomes a child of this process is an orphan of the job.
     pub(crate) fn new(machine: Machine, leader: i32, token: String, adopts: bool) -> Self {
         let members = Members::new(&machine, leader, token, adopts);
+        Self::with(machine, members, false)
+    }
+
+    /// A meter for a process that was not started here, with all that came of it.
+    pub(crate) fn of_stranger(machine: Machine, leader: i32) -> Self {
+        Self::with(machine, Members::of(leader), true)
+    }
+
+    fn with(machine: Machine, members: Members, is_onlooker: bool) -> Self {
         let gpu = Gpu::of(&machine);
-        Self { machine, gpu, members, shared: Shared::default(), signals: Signals::default() }
+        let (shared, signals) = (Shared::default(), Signals::default());
+        Self { machine, gpu, members, shared, signals, is_onlooker }
     }
 
     /// One look. Near `limit` the pages that several members share are counted exactly, because a
@@ -126,11 +141,11 @@ impl Meter {
     }
 
     fn held(&mut self) -> Holdings {
-        let (machine, gpu) = (&self.machine, &mut self.gpu);
+        let (machine, gpu, is_onlooker) = (&self.machine, &mut self.gpu, self.is_onlooker);
         gpu.begin_look();
         let held = |grip: &mut Grip| {
             let pid = grip.id().pid;
-            let mut held = grip.held(machine)?;
+            let mut held = if is_onlooker { grip.seen(machine) } else { grip.held(machine) }?;
             let on_gpu = gpu.held(pid);
             held.footprint += on_gpu;
             held.peak = held.peak.map(|peak| peak + on_gpu);

@@ -40,13 +40,13 @@ pub(crate) use terminal::Terminal;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub(crate) use unix::{
     Change, SignalPipe, become_program, exists, lead_session, moment, now, reap, set_nonblocking,
-    signal_group, state_folder, wait_for_change,
+    signal_group, state_folder, suspend_self, wait_for_change,
 };
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 pub(crate) use unsupported::{
     Change, Gpu, Grip, Machine, SignalPipe, Terminal, adopt_orphans, be_prompt, become_program,
     exists, lead_session, lock_memory, moment, now, on_pressure, reap, set_nonblocking,
-    signal_group, state_folder, wait_for_change,
+    signal_group, state_folder, suspend_self, wait_for_change,
 };
 
 /// A process, told apart from a later one with the same number by when it started.

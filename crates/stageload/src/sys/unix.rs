@@ -114,6 +114,13 @@ fn kill(target: i32, signal: i32) -> io::Result<()> {
     }
 }
 
+/// Stands still until somebody continues this process, as Ctrl-Z has it.
+#[expect(unsafe_code, reason = "std sends no signals")]
+pub(crate) fn suspend_self() {
+    // SAFETY: raise takes a number and touches no memory.
+    unsafe { libc::raise(libc::SIGSTOP) };
+}
+
 /// What a child did that its parent waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {

@@ -79,6 +79,10 @@ impl Grip {
         match self.0 {}
     }
 
+    pub(crate) fn seen(&mut self, _machine: &Machine) -> Option<Held> {
+        match self.0 {}
+    }
+
     pub(crate) fn signal(&self, _signal: i32) -> io::Result<()> {
         match self.0 {}
     }
@@ -163,6 +167,8 @@ pub(crate) fn signal_group(_group: i32, _signal: i32) -> io::Result<()> {
 }
 
 pub(crate) fn reap(_pid: i32) {}
+
+pub(crate) fn suspend_self() {}
 
 pub(crate) fn adopt_orphans() -> bool {
     false

@@ -47,6 +47,11 @@ impl Grip {
         Some(held)
     }
 
+    /// The same, for one who must change nothing: the kernel keeps no state for readers.
+    pub(crate) fn seen(&mut self, machine: &Machine) -> Option<Held> {
+        self.held(machine)
+    }
+
     /// ESRCH if it is gone.
     pub(crate) fn signal(&self, signal: i32) -> io::Result<()> {
         match &self.pidfd {
