@@ -8,6 +8,7 @@
 //! * `ending`: how jobs and guards end, and the exit codes
 //! * `starting`: waiting for room, bad flags, commands that cannot start
 //! * `traces`: events and looks in one file, on bad disks too; `summary`
+//! * `meter`: live readings, on a terminal and elsewhere
 //! * `mesh`: the mesh command around a worker
 //! * `hog`: the job that most tests guard; `support`: what the tests share
 #![cfg(unix)]
@@ -19,6 +20,7 @@ mod ending;
 mod guard_death;
 mod hog;
 mod mesh;
+mod meter;
 mod scenarios;
 mod starting;
 mod support;

@@ -5,6 +5,8 @@ use std::fmt;
 
 use stageload::Error;
 
+/// A process that is not there or must not be looked at.
+const NO_PROCESS: i32 = 1;
 /// Bad input data.
 const DATA: i32 = 65;
 /// An input that cannot be read.
@@ -13,6 +15,8 @@ const NO_INPUT: i32 = 66;
 const INTERNAL: i32 = 70;
 /// An output that cannot be created.
 const CANNOT_CREATE: i32 = 73;
+/// An output that was created and cannot be written, as on a full disk.
+const CANNOT_WRITE: i32 = 74;
 /// A command that cannot be started.
 const CANNOT_START: i32 = 127;
 
@@ -34,7 +38,12 @@ impl Failure {
         Self { text, code: NO_INPUT }
     }
 
-    /// An output that cannot be written.
+    /// An output that cannot be written to its end.
+    pub(crate) fn cannot_write(text: String) -> Self {
+        Self { text, code: CANNOT_WRITE }
+    }
+
+    /// An output that cannot be created.
     pub(crate) fn cannot_create(text: String) -> Self {
         Self { text, code: CANNOT_CREATE }
     }
@@ -56,6 +65,7 @@ impl From<Error> for Failure {
             Error::Unwritable { .. } => CANNOT_CREATE,
             Error::Unreadable { .. } => NO_INPUT,
             Error::BadTrace { .. } | Error::EmptyTrace { .. } => DATA,
+            Error::NoProcess { .. } | Error::Unmeasurable { .. } => NO_PROCESS,
             _ => INTERNAL,
         };
         Self { text: error.to_string(), code }

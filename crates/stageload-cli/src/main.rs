@@ -6,7 +6,9 @@ mod failure;
 mod flags;
 mod live;
 mod output;
+mod screen;
 mod table;
+mod view;
 
 use std::process::ExitCode;
 
@@ -26,6 +28,7 @@ struct Cli {
 enum Command {
     Guard(commands::guard::Args),
     Summary(commands::summary::Args),
+    Meter(commands::meter::Args),
     Mesh(commands::mesh::Args),
     #[command(hide = true)]
     StandBy(commands::stand_by::Args),
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
     let result = match parse().command {
         Command::Guard(args) => commands::guard::run(args),
         Command::Summary(args) => commands::summary::run(&args),
+        Command::Meter(args) => commands::meter::run(&args),
         Command::Mesh(args) => commands::mesh::run(args),
         Command::StandBy(_) => commands::stand_by::run(),
     };

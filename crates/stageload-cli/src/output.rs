@@ -26,6 +26,14 @@ pub(crate) fn out(text: &str) {
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).ok();
 }
 
+/// One text of many for whoever asked for them. Where the reader went away there is no more to do, so
+/// that is told.
+pub(crate) fn stream(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
 /// A log line, stamped.
 pub(crate) fn log(line: &str) {
     // Command lines of others get in here too.
