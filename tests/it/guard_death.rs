@@ -16,7 +16,11 @@ fn start(folder: &Folder, flags: &[&str], script: &str) -> (Child, i32) {
     let flags = [&["--trace", trace.to_str().unwrap()], flags].concat();
     let mut command = guarded(&flags, &format!("pid:{} {script}", pid.display()));
     let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(err).spawn().unwrap();
-    (child, pid_in(&pid))
+    let pid = pid_in(&pid);
+    // The trace is written by a thread of its own, and what it was not given time to write is lost.
+    let has_begun = || fs::read_to_string(&trace).ok().filter(|text| text.contains("\"start\""));
+    assert!(eventually(has_begun).is_some());
+    (child, pid)
 }
 
 fn said(folder: &Folder) -> String {

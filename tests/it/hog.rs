@@ -18,6 +18,14 @@ pub(crate) fn hog() -> Vec<String> {
     std::iter::once(own).chain(flags.map(str::to_owned)).collect()
 }
 
+/// A hog that works through `script` with nobody guarding it.
+pub(crate) fn hog_with(script: &str) -> Command {
+    let words = hog();
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).env(SCRIPT, script);
+    command
+}
+
 /// A guard around a hog that works through `script`.
 pub(crate) fn guarded(flags: &[&str], script: &str) -> Command {
     let mut command = crate::support::guard(flags);

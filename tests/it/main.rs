@@ -9,6 +9,7 @@
 //! * `starting`: waiting for room, bad flags, commands that cannot start
 //! * `traces`: events and looks in one file, on bad disks too; `summary`
 //! * `reports`: what `replay` and `summary` tell of a trace
+//! * `meter`: live readings, on a terminal and elsewhere
 //! * `mesh`: the mesh command around a worker
 //! * `hog`: the job that most tests guard; `support`: what the tests share
 #![cfg(unix)]
@@ -21,6 +22,7 @@ mod ending;
 mod guard_death;
 mod hog;
 mod mesh;
+mod meter;
 mod reports;
 mod scenarios;
 mod starting;

@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex};
 use crate::support::{Folder, eventually, is_alive, is_gone, pid_in, send};
 
 /// An interactive shell, with `guard` for a guard that starts at once.
-struct Shell {
+pub(crate) struct Shell {
     keys: Option<File>,
     screen: Arc<Mutex<String>>,
     bash: Child,
 }
 
 impl Shell {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let (keyboard, terminal) = open_terminal();
         let end = || Stdio::from(terminal.try_clone().unwrap());
         let mut command = Command::new("bash");
@@ -43,14 +43,19 @@ impl Shell {
         shell
     }
 
-    fn type_in(&mut self, keys: &str) {
+    pub(crate) fn type_in(&mut self, keys: &str) {
         self.keys.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
     }
 
     /// Waits until the shell shows this, which what was typed must not contain itself.
-    fn shows(&self, words: &str) {
+    pub(crate) fn shows(&self, words: &str) {
         let is_there = || self.screen.lock().unwrap().contains(words).then_some(());
         assert!(eventually(is_there).is_some(), "no {words:?} in {}", self.screen.lock().unwrap());
+    }
+
+    /// All that was ever shown.
+    pub(crate) fn screen(&self) -> String {
+        self.screen.lock().unwrap().clone()
     }
 
     /// Closes the window.

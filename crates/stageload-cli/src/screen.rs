@@ -1,6 +1,7 @@
 //! A part of the terminal that is drawn over again and again, below what was there before. No
 //! alternate screen: the last frame stays when the display is over.
 
+use std::fmt::Write;
 use std::io::{self, IsTerminal};
 
 use terminal_size::{Height, Width, terminal_size_of};
@@ -9,7 +10,8 @@ use crate::output;
 
 const HIDE_CURSOR: &str = "\x1b[?25l";
 const SHOW_CURSOR: &str = "\x1b[?25h";
-const CLEAR_TO_END_OF_LINE: &str = "\x1b[K";
+/// Before the line is written: behind a full one the cursor still stands on the last character.
+const CLEAR_LINE: &str = "\x1b[2K";
 const CLEAR_BELOW: &str = "\x1b[J";
 /// Of a terminal that does not say.
 const USUAL: Size = Size { columns: 80, rows: 24 };
@@ -67,11 +69,11 @@ impl Screen {
         let up = height(&self.drawn, size.columns).min(size.rows - 1);
         let mut text = HIDE_CURSOR.to_owned();
         if up > 0 {
-            text += &format!("\x1b[{up}A\r");
+            let _ = write!(text, "\x1b[{up}A\r");
         }
         self.drawn.clear();
         for line in frame.lines().take(size.rows - 1) {
-            text += &format!("{line}{CLEAR_TO_END_OF_LINE}\n");
+            let _ = writeln!(text, "{CLEAR_LINE}{line}");
             self.drawn.push(columns(line));
         }
         text + CLEAR_BELOW
@@ -112,8 +114,8 @@ mod tests {
     fn a_frame_is_drawn_over_the_one_before() {
         let mut screen = Screen::default();
         let size = Size { columns: 10, rows: 5 };
-        assert_eq!(screen.redrawn("a\nb\n", size), "\x1b[?25la\x1b[K\nb\x1b[K\n\x1b[J");
-        assert_eq!(screen.redrawn("c\n", size), "\x1b[?25l\x1b[2A\rc\x1b[K\n\x1b[J");
+        assert_eq!(screen.redrawn("a\nb\n", size), "\x1b[?25l\x1b[2Ka\n\x1b[2Kb\n\x1b[J");
+        assert_eq!(screen.redrawn("c\n", size), "\x1b[?25l\x1b[2A\r\x1b[2Kc\n\x1b[J");
     }
 
     #[test]

@@ -49,9 +49,7 @@ pub enum Error {
         pid: i32,
     },
     /// A process is there and cannot be looked at.
-    #[error(
-        "cannot look at process {pid}: {source}; another user's can be seen as that user or as root"
-    )]
+    #[error("cannot look at process {pid}: {source}")]
     Unmeasurable {
         /// The number.
         pid: i32,

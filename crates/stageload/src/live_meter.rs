@@ -62,9 +62,12 @@ impl LiveMeter {
         Ok(Self { target, start: sys::now(), memory })
     }
 
-    /// One look. `t` is in seconds since this meter was made.
+    /// One look. `t` is in seconds since this meter was made. What was held between two looks (`peak`)
+    /// is known on Linux only: on macOS the kernel keeps one interval for all who ask, and it is left
+    /// to the guard.
     pub fn look(&mut self) -> Reading {
-        let t = sys::now().saturating_sub(self.start).as_secs_f64();
+        let since = sys::now().saturating_sub(self.start);
+        let t = since.as_millis() as f64 / 1000.0;
         let seen = match &mut self.target {
             Target::Tree { meter, .. } => meter.look(t, None),
             Target::System { machine, largest } => {
@@ -123,15 +126,23 @@ fn find(machine: &Machine, pid: i32) -> Result<ProcessId, Error> {
         let why = "everything descends from it, so look at the whole system instead";
         return Err(unmeasurable(io::Error::new(io::ErrorKind::InvalidInput, why)));
     }
-    let found = machine.process(pid).map_err(unmeasurable)?;
+    let found = machine.process(pid).map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => unmeasurable(forbidden()),
+        _ => unmeasurable(error),
+    })?;
     match found.filter(|process| pid > 1 && !process.is_zombie) {
         Some(process) if machine.footprint(pid).is_some() => Ok(process.id),
         // It ended meanwhile, or it is hidden from this user.
         Some(_) if machine.process(pid).is_ok_and(|now| now.is_some()) => {
-            Err(unmeasurable(io::ErrorKind::PermissionDenied.into()))
+            Err(unmeasurable(forbidden()))
         }
         _ => Err(Error::NoProcess { pid }),
     }
+}
+
+fn forbidden() -> io::Error {
+    let why = "permission denied; try as the user it belongs to, or as root";
+    io::Error::new(io::ErrorKind::PermissionDenied, why)
 }
 
 // On a written `/proc`, so only where there is one.
@@ -195,7 +206,7 @@ mod tests {
         let stat = fs::read_to_string(proc.path().join("101/stat")).unwrap();
         fs::write(proc.path().join("101/stat"), stat.replace(") S", ") Z")).unwrap();
         let refused = |pid| on(&proc, pid).unwrap_err().to_string();
-        assert!(refused(100).contains("another user's"), "{}", refused(100));
+        assert!(refused(100).contains("permission denied"), "{}", refused(100));
         assert!(refused(1).contains("whole system"), "{}", refused(1));
         for pid in [101, 102, 0, -7] {
             assert!(refused(pid).contains("there is no process"), "{}", refused(pid));

@@ -13,6 +13,8 @@ use crate::view::{Canvas, History, frame, line};
 
 /// A look takes a part of this on a machine with many processes.
 const LEAST_INTERVAL: Duration = Duration::from_millis(20);
+/// Nobody waits longer for a second look.
+const MOST_INTERVAL: Duration = Duration::from_secs(24 * 3600);
 /// Ctrl-C is how a display is left, and no failure.
 const SIGINT: i32 = 2;
 
@@ -186,5 +188,9 @@ fn unwritable(error: &io::Error) -> Failure {
 
 fn interval(text: &str) -> Result<Span, String> {
     let span: Span = text.parse().map_err(|error| format!("{error}"))?;
-    if span.0 >= LEAST_INTERVAL { Ok(span) } else { Err("must be at least 20ms".to_owned()) }
+    if (LEAST_INTERVAL..=MOST_INTERVAL).contains(&span.0) {
+        Ok(span)
+    } else {
+        Err("must be from 20ms to 24h".to_owned())
+    }
 }

@@ -7,7 +7,7 @@ use stageload::core::{Bytes, Reading, printable};
 
 use super::MOST_GRAPH;
 
-/// A narrow terminal is one where the graph has the whole line.
+/// No graph is wider, those that have a line of their own included.
 const KEPT: usize = MOST_GRAPH;
 
 /// What was seen of one process tree or of the machine.
@@ -33,7 +33,7 @@ impl History {
         Self::new(title, root.is_some(), meter.memory())
     }
 
-    pub(super) const fn new(title: String, is_tree: bool, memory: Option<Bytes>) -> Self {
+    pub(super) fn new(title: String, is_tree: bool, memory: Option<Bytes>) -> Self {
         let (looks, names) = (VecDeque::new(), BTreeMap::new());
         Self { title, is_tree, memory, looks, peak: None, names }
     }

@@ -5,6 +5,8 @@
 
 mod graph;
 mod history;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use stageload::core::{Bytes, Percent, Pressure, Reading};
@@ -199,6 +201,3 @@ const fn pressure(pressure: Option<Pressure>) -> &'static str {
         None => UNKNOWN,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -23,7 +23,7 @@ fn reading(t: f64, mib: u64) -> Reading {
 
 fn history() -> History {
     let mut history = History::new("pid 4711  python3 run.py".into(), true, Some(Bytes::gib(48)));
-    for second in 0..4 {
+    for second in 0..4u32 {
         let command = |_| Some("/usr/bin/ffmpeg -i in.mov".to_owned());
         history.push(reading(f64::from(second) + 70.0, 1024 * (u64::from(second) + 1)), command);
     }

@@ -46,22 +46,13 @@ impl Line {
         if self.is_cut {
             return;
         }
-        let mut piece = String::new();
-        let mut rest = printable(text.trim_end_matches('\n')).peekable();
-        while let Some(c) = rest.next() {
-            let is_last = rest.peek().is_none();
-            let room = self.width.saturating_sub(self.filled);
-            if columns(c) > room || (columns(c) == room && !is_last && rest.clone().any(is_ink)) {
-                self.is_cut = true;
-                if room > 0 {
-                    piece.push('…');
-                    self.filled += 1;
-                }
-                break;
-            }
-            piece.push(c);
-            self.filled += columns(c);
+        let room = self.width.saturating_sub(self.filled);
+        let mut piece: String = printable(text).collect();
+        self.is_cut = width_of(&piece) > room;
+        if self.is_cut {
+            piece = cut(piece.trim_end(), room);
         }
+        self.filled += width_of(&piece);
         self.pieces.push((piece, style));
     }
 
@@ -85,8 +76,22 @@ impl Line {
     }
 }
 
-fn is_ink(c: char) -> bool {
-    c != ' '
+/// What fits into `room` columns, an ellipsis included if something does not.
+fn cut(text: &str, room: usize) -> String {
+    if width_of(text) <= room {
+        return text.to_owned();
+    }
+    let mut filled = 1;
+    let fits = |c: &char| {
+        filled += columns(*c);
+        filled <= room
+    };
+    let kept: String = text.chars().take_while(fits).collect();
+    if room > 0 { kept + "…" } else { kept }
+}
+
+fn width_of(text: &str) -> usize {
+    text.chars().map(columns).sum()
 }
 
 /// At most so many columns: what is neither of an alphabet nor one of our own blocks may be wide.
@@ -101,7 +106,7 @@ const fn columns(c: char) -> usize {
 mod tests {
     use super::*;
 
-    fn cut(text: &str, width: usize) -> String {
+    fn fitted(text: &str, width: usize) -> String {
         let mut line = Line::new(width);
         line.push(text, Style::Plain);
         line.paint(false)
@@ -109,12 +114,12 @@ mod tests {
 
     #[test]
     fn what_is_too_long_ends_in_an_ellipsis_and_never_over_the_edge() {
-        assert_eq!(cut("python3", 7), "python3");
-        assert_eq!(cut("python3", 6), "pytho…");
-        assert_eq!(cut("ab    ", 3), "ab", "blanks are no loss");
-        assert_eq!(cut("図書館", 6), "図書館");
-        assert_eq!(cut("図書館", 5), "図書…");
-        assert_eq!((cut("abc", 1), cut("abc", 0)), ("…".into(), String::new()));
+        assert_eq!(fitted("python3", 7), "python3");
+        assert_eq!(fitted("python3", 6), "pytho…");
+        assert_eq!(fitted("ab    ", 3), "ab", "blanks are no loss");
+        assert_eq!(fitted("図書館", 6), "図書館");
+        assert_eq!(fitted("図書館", 5), "図書…");
+        assert_eq!((fitted("abc", 1), fitted("abc", 0)), ("…".into(), String::new()));
     }
 
     #[test]
