@@ -62,6 +62,7 @@ help:
 	@echo 'make check-link             link for macOS as well (downloads 0.2 GB once)'
 	@echo 'make fuzz                   feed the readers of traces and of /proc with anything, a minute each'
 	@echo 'make bench                  measure, and write bench/RESULTS.md'
+	@echo '     PART=guard             only the guard (or only the mesh)'
 	@echo 'make app                    not there yet'
 	@echo 'make clean                  remove what was built, but no mesh'
 	@echo
@@ -124,10 +125,11 @@ check-link: setup-check
 fuzz:
 	@$(say) 'fuzzing'; scripts/fuzz.sh
 
-bench: setup-test libtorch photos validator
-	@bench/run.sh
+bench: setup-test $(if $(filter guard,$(PART)),,libtorch photos validator)
+	@PART='$(PART)' bench/run.sh
 
 app:
+	@echo '     PART=guard             only the guard (or only the mesh)'
 	@echo 'make app is not there yet; see CHANGELOG' >&2; exit 1
 
 clean:

@@ -178,7 +178,7 @@ struct Region {
 }
 
 impl Region {
-    #[expect(unsafe_code, reason = "an allocator would add its own pace")]
+    #[cfg_attr(target_os = "linux", expect(unsafe_code, reason = "std asks for no large pages"))]
     fn reserve(size: Bytes) -> io::Result<Self> {
         let size = (size.0 as usize).next_multiple_of(PAGE).max(PAGE);
         let start = map(size, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1)?;
