@@ -52,6 +52,8 @@ PY
   if wants test; then
     have node || echo nodejs
     have npm || echo npm
+    # They ask it who is stopped and who is in the terminal's foreground.
+    have ps || echo procps
   fi
 }
 
