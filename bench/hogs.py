@@ -57,9 +57,9 @@ class Log:
         return next((t for t, held in self.steps if held > line), None)
 
     def pace(self, line: float) -> float:
-        """Bytes per second up to `line`, from where it held a tenth of it, or from its start."""
+        """Bytes per second up to `line`, from where it held a third of it: its shares are there at once."""
         upto = [step for step in self.steps if step[1] <= line]
-        rising = [step for step in upto if step[1] >= line / 10]
+        rising = [step for step in upto if step[1] >= line / 3]
         (t0, held0), (t1, held1) = rising[0], rising[-1]
         return (held1 - held0) / ((t1 - t0) / 1e9)
 

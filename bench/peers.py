@@ -5,6 +5,7 @@ work, and runs in a process namespace of its own, where it sees the hog and nobo
 comes from PyPI into a scratch environment. What cannot be had is a row that says so.
 """
 
+import json
 import os
 import re
 import shutil
@@ -33,6 +34,17 @@ def gauge(name):
 meter.memorystatus_level = lambda: 100 * gauge("MemAvailable") // gauge("MemTotal")
 meter.swap_used = lambda: gauge("SwapTotal") - gauge("SwapFree")
 sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+# The namespace's first process, which no guard chooses: with it there are only the hog and the guard.
+FIRST = """
+import json, subprocess, sys, time
+guard = subprocess.Popen(json.loads(sys.argv[1]))
+time.sleep(1)  # it rehearses a kill at its start, which must be over
+subprocess.run(json.loads(sys.argv[2]))
+time.sleep(0.1)
+guard.kill()
 """
 
 
@@ -97,11 +109,8 @@ class Earlyoom:
     def run(self, line: list[str], hog: list[str]) -> str:
         """What it said. With the namespace's first process everything in it ends."""
         own = [self.path, *line, "-r", "0", "--prefer", "^hog$", "--avoid", ALL_OTHERS]
-        # It rehearses a kill at its start, which must be over.
-        script = '"$@" & sleep 1; $HOG; sleep 0.1'
-        env = {**self.bench.env, "HOG": " ".join([self.bench.hog, *hog])}
-        argv = [*self.alone, "sh", "-c", script, "sh", *own]
-        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=90)
+        argv = [*self.alone, sys.executable, "-c", FIRST, json.dumps(own), json.dumps([self.bench.hog, *hog])]
+        done = subprocess.run(argv, env=self.bench.env, capture_output=True, text=True, timeout=90)
         return done.stdout + done.stderr
 
     def rehearse(self) -> None:
