@@ -99,9 +99,8 @@ fn litter(folder: &Path) {
 #[expect(unsafe_code, reason = "a child in a session of its own")]
 fn start(script: &str, own_session: bool) {
     let script = script.replace(',', " ").replace('=', ":");
-    let words = hog();
-    let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).env(SCRIPT, script).stdin(Stdio::null()).stdout(Stdio::null());
+    let mut command = hog_with(&script);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
     if own_session {
         // SAFETY: setsid is async-signal-safe, and nothing else happens in the closure.
         unsafe {

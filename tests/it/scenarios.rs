@@ -22,17 +22,16 @@ fn stopped(folder: &Folder, command: &mut Command) -> (Finished, Value) {
 }
 
 /// A guard with a limit that writes its reason into the folder.
-fn limited(folder: &Folder, limit: &str, flags: &[&str]) -> Vec<String> {
-    let reason = folder.file("reason.json").to_str().unwrap().to_owned();
-    let own = ["--limit", limit, "--reason", &reason];
-    own.iter().chain(flags).map(|flag| (*flag).to_owned()).collect()
+fn limited(folder: &Folder, limit: &str, flags: &[&str]) -> Command {
+    let mut command = guard(flags);
+    command.args(["--limit", limit, "--reason"]).arg(folder.file("reason.json")).arg("--");
+    command
 }
 
 fn stopped_hog(limit: &str, flags: &[&str], script: &str) -> (Finished, Value) {
     let folder = Folder::new();
-    let flags = limited(&folder, limit, flags);
-    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    stopped(&folder, &mut guarded(&flags, script))
+    let mut command = limited(&folder, limit, flags);
+    stopped(&folder, command.args(hog()).env("HOG", script))
 }
 
 /// The signals that one process was sent.
@@ -41,10 +40,8 @@ fn signals(sent: &Value) -> Vec<&str> {
 }
 
 fn python(limit: &str, folder: &Folder, flags: &[&str], program: &str) -> Command {
-    let flags = limited(folder, limit, flags);
-    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    let mut command = guard(&flags);
-    command.args(["--", "python3", "-c", program]);
+    let mut command = limited(folder, limit, flags);
+    command.args(["python3", "-c", program]);
     command
 }
 
@@ -82,9 +79,7 @@ fn twenty_children_of_which_none_is_over_the_limit_are_all_stopped() {
     let child =
         |i: u32| format!("child:pid={},grow=10,sleep=60000 ", pids.file(&i.to_string()).display());
     let script: String = (0..20).map(child).collect();
-    let flags = limited(&folder, "150M", &[]);
-    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    let (_, why) = stopped(&folder, &mut guarded(&flags, &format!("{script} sleep:60000")));
+    let (_, why) = stopped_hog("150M", &[], &format!("{script} sleep:60000"));
     assert!(why["signalled"].as_array().unwrap().len() > 5, "{why}");
     assert!(pids_in(pids.path()).into_iter().all(is_gone));
 }
@@ -121,8 +116,8 @@ fn a_child_without_marker_session_or_parent_is_counted_and_stopped() {
     let pid = pids.file("pid");
     let script = format!("pid:{} grow:800 sleep:60000", pid.display());
     let hide = r#"env -i HOG="$HOG" setsid -f "$@"; sleep 60"#;
-    let mut command = guard(&[]);
-    command.args(limited(&folder, "100M", &[])).args(["--", "sh", "-c", hide, "sh"]);
+    let mut command = limited(&folder, "100M", &[]);
+    command.args(["sh", "-c", hide, "sh"]);
     stopped(&folder, command.args(hog()).env("HOG", script));
     assert!(is_gone(pid_in(&pid)));
 }
@@ -132,9 +127,9 @@ fn a_process_that_became_another_program_is_still_the_jobs() {
     let pids = Folder::new();
     let pid = pids.file("pid");
     let folder = Folder::new();
-    let mut command = guard(&[]);
     let turn = "sleep 0.3; exec \"$@\"";
-    command.args(limited(&folder, "100M", &[])).args(["--", "sh", "-c", turn, "sh"]);
+    let mut command = limited(&folder, "100M", &[]);
+    command.args(["sh", "-c", turn, "sh"]);
     let script = format!("pid:{} grow:800 sleep:60000", pid.display());
     let (_, why) = stopped(&folder, command.args(hog()).env("HOG", script));
     let leader = pid_in(&pid);
@@ -234,8 +229,8 @@ fn a_trace_that_nobody_reads_does_not_keep_the_guard_from_looking() {
     let chatter = r#"i=0; while [ $i -lt 3000 ]; do i=$((i+1))
         echo '{"kind":"mark","note":"0123456789012345678901234567890123456789"}'
         done >> "$STAGELOAD_EVENTS"; exec "$@""#;
-    let mut command = guard(&["--trace", fifo.to_str().unwrap()]);
-    command.args(limited(&folder, "100M", &[])).args(["--", "sh", "-c", chatter, "sh"]);
+    let mut command = limited(&folder, "100M", &["--trace", fifo.to_str().unwrap()]);
+    command.args(["sh", "-c", chatter, "sh"]);
     stopped(&folder, command.args(hog()).env("HOG", "grow:800 sleep:60000"));
     drop(unread);
 }

@@ -209,8 +209,7 @@ fn in_a_loop_each_job_is_gone_before_the_next_starts() {
     };
     assert!(eventually(|| (pids().len() == 1).then_some(())).is_some());
     shell.type_in("\x03");
-    let went_on =
-        || (pids().len() == 2 || shell.screen.lock().unwrap().contains("loopover")).then_some(());
+    let went_on = || (pids().len() == 2 || shell.screen().contains("loopover")).then_some(());
     assert!(eventually(went_on).is_some());
     assert!(is_gone(pids()[0]), "no pile of jobs behind the loop");
     shell.type_in("\x03");

@@ -24,13 +24,15 @@ static QUEUE: Queue = Queue::new();
 pub(crate) fn out(text: &str) -> Result<(), Failure> {
     // On a terminal both streams are one, and what came first comes first.
     drain();
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::cannot_write(format!("cannot write to the standard output: {error}")))
-        }
+    match stream(text) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(unwritable(&error)),
         _ => Ok(()),
     }
+}
+
+/// What `stream` could not write, for a person.
+pub(crate) fn unwritable(error: &io::Error) -> Failure {
+    Failure::cannot_write(format!("cannot write to the standard output: {error}"))
 }
 
 /// One text of many for whoever asked for them. Where the reader went away there is no more to do, so

@@ -46,6 +46,8 @@
 mod busy;
 mod chart;
 mod error;
+#[cfg(all(test, target_os = "linux"))]
+mod fake_proc;
 mod gate;
 mod job;
 mod leader;

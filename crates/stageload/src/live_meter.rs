@@ -152,28 +152,20 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::fake_proc::Proc;
 
-    fn start(proc: &tempfile::TempDir, pid: i32, parent: i32, start: u64) {
-        let folder = proc.path().join(pid.to_string());
-        fs::create_dir_all(&folder).unwrap();
-        let zeros = "0 ".repeat(15);
-        let stat = format!("{pid} (x) S {parent} {pid} {pid} {zeros}{start} 0\n");
-        fs::write(folder.join("stat"), stat).unwrap();
-        fs::write(folder.join("status"), "RssAnon:\t1024 kB\n").unwrap();
-    }
-
-    fn on(proc: &tempfile::TempDir, pid: i32) -> Result<LiveMeter, Error> {
+    fn on(proc: &Proc, pid: i32) -> Result<LiveMeter, Error> {
         LiveMeter::on(Machine::under(proc.path()), pid)
     }
 
     #[test]
     fn a_tree_is_the_process_and_its_descendants_with_this_process_if_it_is_one() {
-        let proc = tempfile::tempdir().unwrap();
+        let proc = Proc::new();
         let me = std::process::id() as i32;
-        start(&proc, 100, 50, 1);
-        start(&proc, 101, 100, 2);
-        start(&proc, me, 101, 3);
-        start(&proc, 50, 2, 1);
+        proc.start(100, 50, 100, 1);
+        proc.start(101, 100, 101, 2);
+        proc.start(me, 101, me, 3);
+        proc.start(50, 2, 50, 1);
         let reading = on(&proc, 100).unwrap().look();
         assert_eq!(reading.footprint, Some(Bytes::mib(3)));
         let mut pids: Vec<_> = reading.members.iter().map(|member| member.pid).collect();
@@ -185,26 +177,26 @@ mod tests {
 
     #[test]
     fn the_process_is_gone_when_its_number_is_another_ones() {
-        let proc = tempfile::tempdir().unwrap();
-        start(&proc, 100, 50, 1);
-        start(&proc, 101, 100, 2);
+        let proc = Proc::new();
+        proc.start(100, 50, 100, 1);
+        proc.start(101, 100, 101, 2);
         let mut meter = on(&proc, 100).unwrap();
         meter.look();
         assert!(!meter.has_ended());
-        start(&proc, 100, 50, 99);
+        proc.start(100, 50, 100, 99);
         meter.look();
         assert!(meter.has_ended());
     }
 
     #[test]
     fn what_cannot_be_metered_is_refused_with_the_reason() {
-        let proc = tempfile::tempdir().unwrap();
-        start(&proc, 1, 0, 1);
-        start(&proc, 100, 1, 1);
-        start(&proc, 101, 1, 1);
+        let proc = Proc::new();
+        proc.start(1, 0, 1, 1);
+        proc.start(100, 1, 100, 1);
+        proc.start(101, 1, 101, 1);
         fs::remove_file(proc.path().join("100/status")).unwrap();
         let stat = fs::read_to_string(proc.path().join("101/stat")).unwrap();
-        fs::write(proc.path().join("101/stat"), stat.replace(") S", ") Z")).unwrap();
+        proc.write(101, "stat", &stat.replace(") S", ") Z"));
         let refused = |pid| on(&proc, pid).unwrap_err().to_string();
         assert!(refused(100).contains("permission denied"), "{}", refused(100));
         assert!(refused(1).contains("whole system"), "{}", refused(1));

@@ -9,8 +9,9 @@ use std::time::Duration;
 use crate::Error;
 use crate::sys::{self, Change, Grip, SignalPipe};
 
-/// Told to end. SIGTSTP is caught to have no effect: a guard that Ctrl-Z stopped guards nothing.
-const SIGNALS: [i32; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP];
+/// What tells this process to end, and SIGTSTP, which is not to stop it unawares.
+pub(crate) const SIGNALS: [i32; 5] =
+    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP];
 
 /// Something other than time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +43,7 @@ fn forward(mut pipe: &PipeReader) {
     let mut byte = [0];
     while pipe.read_exact(&mut byte).is_ok() {
         let signal = i32::from(byte[0]);
+        // A guard that Ctrl-Z stopped would guard nothing.
         if signal != libc::SIGTSTP
             && let Some(guard) = &lock_listener().guard
         {
@@ -131,7 +133,8 @@ impl ChildWatcher {
     }
 }
 
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+/// A thread that ends by itself.
+pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
     std::thread::Builder::new()
         .name(name.into())
         .spawn(work)

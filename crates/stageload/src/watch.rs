@@ -6,14 +6,11 @@
 
 use std::io::{PipeReader, Read};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
 use std::time::Duration;
 
 use crate::sys::{self, Grip, SignalPipe};
+use crate::wake::{SIGNALS, spawn};
 use crate::{Error, LiveMeter};
-
-/// What ends a display, and what suspends it.
-const SIGNALS: [i32; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGTSTP];
 
 /// What ended a wait before its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,12 +80,4 @@ fn forward(mut pipe: &PipeReader, to: &Sender<Woken>) {
             return;
         }
     }
-}
-
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
-    thread::Builder::new()
-        .name(name.into())
-        .spawn(work)
-        .map(drop)
-        .map_err(|source| Error::System { doing: "start a thread", source })
 }

@@ -124,7 +124,7 @@ impl Args {
             }
             match show.look(meter, reading) {
                 Err(error) if is_gone(&error) => return Ok(Over::Left),
-                shown => shown.map_err(|error| unwritable(&error))?,
+                shown => shown.map_err(|error| output::unwritable(&error))?,
             }
             if count == Some(n) {
                 break;
@@ -180,10 +180,6 @@ fn nobody(meter: &LiveMeter) -> Failure {
 fn is_gone(error: &io::Error) -> bool {
     const EIO: i32 = 5;
     error.kind() == io::ErrorKind::BrokenPipe || error.raw_os_error() == Some(EIO)
-}
-
-fn unwritable(error: &io::Error) -> Failure {
-    Failure::cannot_write(format!("cannot write to the standard output: {error}"))
 }
 
 fn interval(text: &str) -> Result<Span, String> {

@@ -5,13 +5,7 @@ use crate::read_trace;
 use crate::testing::{EAGER, OFFLOAD, STAGED, TAIL};
 
 fn policy() -> Policy {
-    Policy {
-        limit: None,
-        swap_budget: Bytes::gib(8),
-        swap_limit: None,
-        kill_free: Percent::new(10).unwrap(),
-        poll: millis(100),
-    }
+    Policy { poll: millis(100), ..crate::testing::policy() }
 }
 
 fn millis(ms: u64) -> Duration {
@@ -315,7 +309,7 @@ proptest! {
         for (step, reading) in readings {
             now += millis(step);
             if let Verdict::Warn(warning) = guard.observe(&reading, Moment::awake(now)) {
-                told.push((now, std::mem::discriminant(&warning), rule_of(&warning)));
+                told.push((now, std::mem::discriminant(&warning), warning.rule()));
             }
         }
         for (i, (at, kind, rule)) in told.iter().enumerate() {
@@ -339,13 +333,5 @@ proptest! {
             readings.iter().map(observe).collect::<Vec<_>>()
         };
         prop_assert_eq!(looks(true), looks(false));
-    }
-}
-
-fn rule_of(warning: &Warning) -> &'static str {
-    match warning {
-        Warning::NotOurs { breach, .. } | Warning::Close { breach, .. } => breach.rule(),
-        Warning::Blind { .. } => "blind",
-        Warning::NearSwap { .. } => "near-swap",
     }
 }

@@ -1,45 +1,13 @@
 //! On a written `/proc`, where anything can be made to happen.
 
 use std::fs;
-use std::path::Path;
 
 use proptest::prelude::*;
 
 use super::*;
-
-/// A `/proc` that a test can write.
-struct Proc(tempfile::TempDir);
+use crate::fake_proc::Proc;
 
 impl Proc {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    fn start(&self, pid: i32, parent: i32, group: i32, start: u64) -> &Self {
-        let folder = self.path().join(pid.to_string());
-        fs::create_dir_all(&folder).unwrap();
-        let zeros = "0 ".repeat(15);
-        let stat = format!("{pid} (x) S {parent} {group} {group} {zeros}{start} 0\n");
-        fs::write(folder.join("stat"), stat).unwrap();
-        fs::write(folder.join("status"), "RssAnon:\t1024 kB\n").unwrap();
-        fs::write(folder.join("environ"), "").unwrap();
-        self
-    }
-
-    fn write(&self, pid: i32, file: &str, text: &str) -> &Self {
-        fs::write(self.path().join(pid.to_string()).join(file), text).unwrap();
-        self
-    }
-
-    fn end(&self, pid: i32) -> &Self {
-        fs::remove_dir_all(self.path().join(pid.to_string())).unwrap();
-        self
-    }
-
     fn meter(&self) -> Meter {
         let leader = ProcessId { pid: 100, start: 1 };
         Meter::new(Machine::under(self.path()), leader, "token".into(), true)

@@ -7,6 +7,8 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use super::unix::suspend_self;
+
 const STDIN: i32 = 0;
 const STDOUT: i32 = 1;
 
@@ -52,11 +54,10 @@ impl Terminal {
 
     /// Takes the terminal back and stops the guard itself, so that the shell sees a stopped job.
     /// Returns when it is continued, with the terminal with `group` again if that is in the foreground.
-    #[expect(unsafe_code, reason = "std sends no signals and knows no process groups")]
+    #[expect(unsafe_code, reason = "std knows no process groups")]
     pub(crate) fn suspend(&self, group: Option<i32>) {
         set_foreground(self.own_group);
-        // SAFETY: raise takes a number and touches no memory.
-        unsafe { libc::raise(libc::SIGSTOP) };
+        suspend_self();
         // SAFETY: tcgetpgrp takes and returns numbers.
         let is_in_front = unsafe { libc::tcgetpgrp(STDIN) == self.own_group };
         if let Some(group) = group.filter(|_| is_in_front) {
