@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::io::{self, IsTerminal};
 
 use terminal_size::{Height, Width, terminal_size_of};
+use unicode_width::UnicodeWidthChar;
 
 use crate::output;
 
@@ -91,7 +92,7 @@ fn height(lines: &[usize], columns: usize) -> usize {
     lines.iter().map(|line| line.div_ceil(columns).max(1)).sum()
 }
 
-/// How many characters of a line are seen.
+/// How wide what is seen of a line is.
 fn columns(line: &str) -> usize {
     let mut is_seen = true;
     let seen = |c: &char| {
@@ -103,7 +104,7 @@ fn columns(line: &str) -> usize {
         }
         false
     };
-    line.chars().filter(seen).count()
+    line.chars().filter(seen).filter_map(UnicodeWidthChar::width).sum()
 }
 
 #[cfg(test)]
@@ -133,5 +134,7 @@ mod tests {
         assert_eq!(screen.drawn, [8, 0, 1]);
         let text = screen.redrawn("x\n", Size { columns: 4, rows: 24 });
         assert!(text.contains("\x1b[4A"), "{text:?}");
+        screen.redrawn("図書館\n", Size { columns: 10, rows: 24 });
+        assert_eq!(screen.drawn, [6], "wide letters wrap sooner");
     }
 }

@@ -103,10 +103,11 @@ impl Unit {
             header.push(format!("swap {}", self.name));
             total.extend([seconds, peak, swap]);
         }
+        let runs: Vec<_> = traces.iter().map(|(_, summary)| keyed(summary)).collect();
         let row = |key: &Key<'_>| {
             let mut row = vec![key.0.to_owned()];
-            for (_, summary) in traces {
-                let stage = keyed(summary).into_iter().find(|(own, _)| own == key);
+            for stages in &runs {
+                let stage = stages.iter().find(|(own, _)| own == key);
                 row.extend(stage.map_or_else(nothing, |(_, stage)| self.compared(stage)));
             }
             row
