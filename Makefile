@@ -129,7 +129,6 @@ bench: setup-test $(if $(filter guard,$(PART)),,libtorch photos validator)
 	@PART='$(PART)' bench/run.sh
 
 app:
-	@echo '     PART=guard             only the guard (or only the mesh)'
 	@echo 'make app is not there yet; see CHANGELOG' >&2; exit 1
 
 clean:

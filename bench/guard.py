@@ -138,8 +138,9 @@ def status(pid: int, key: str) -> int:
     return next(int(line.split()[1]) for line in text.splitlines() if line.startswith(f"{key}:"))
 
 
-def looks(pid: int) -> int:
-    """The main thread sleeps once after each look, and for nothing else."""
+def wakes(pid: int) -> int:
+    """How often the main thread slept: once a look, or each 100 ms to ask for events. With looks that come
+    more often than that, as at `--poll 20ms`, each is a look."""
     return status(pid, "voluntary_ctxt_switches")
 
 
@@ -162,8 +163,8 @@ def end(guard: subprocess.Popen) -> None:
 def processor(bench: Bench) -> None:
     print("\n## What a guard costs\n")
     print("Processor time of the guard's threads over 60 s, by the scheduler's account, with a trace; in brackets by the")
-    print("10-ms ticks of `stat`.\n")
-    head("job", "looks", "ms a look", "% of a core", "target", "met")
+    print("10-ms ticks of `stat`. A guard wakes for each look, and each 100 ms to ask for events.\n")
+    head("job", "wakes", "ms a wake", "% of a core", "target", "met")
     cases = (
         ("`sleep`, default pace", [], ["sleep", "300"], 0.5),
         ("20 processes, `--poll 100ms`", ["--poll", "100ms"], CROWD, 2.0),
@@ -171,21 +172,21 @@ def processor(bench: Bench) -> None:
     for name, flags, job, target in cases:
         guard = bench.guard([*flags, "--trace", str(bench.work / "calm.jsonl")], job)
         time.sleep(2)
-        before, looked, began = cpu_seconds(guard.pid), looks(guard.pid), time.monotonic()
+        before, woke, began = cpu_seconds(guard.pid), wakes(guard.pid), time.monotonic()
         time.sleep(60)
-        after, looked, took = cpu_seconds(guard.pid), looks(guard.pid) - looked, time.monotonic() - began
+        after, woke, took = cpu_seconds(guard.pid), wakes(guard.pid) - woke, time.monotonic() - began
         end(guard)
         exact, ticks = (100 * (b - a) / took for a, b in zip(before, after))
-        each = 1000 * (after[0] - before[0]) / looked
-        row(name, str(looked), f"{each:.2f}", f"{exact:.2f} ({ticks:.2f})", f"{target}", mark(exact <= target))
+        each = 1000 * (after[0] - before[0]) / woke
+        row(name, str(woke), f"{each:.2f}", f"{exact:.2f} ({ticks:.2f})", f"{target}", mark(exact <= target))
 
 
 def at_look(guard: int, warden: int, count: int) -> list[tuple[int, int]]:
     """kB of anonymous and of all resident memory, of the guard and its warden, after so many looks."""
     deadline = time.monotonic() + 150
-    while looks(guard) < count:
+    while wakes(guard) < count:
         if time.monotonic() > deadline:
-            raise RuntimeError(f"only {looks(guard)} looks")
+            raise RuntimeError(f"only {wakes(guard)} looks")
         time.sleep(0.05)
     return [(status(pid, "RssAnon"), status(pid, "VmRSS")) for pid in (guard, warden)]
 
