@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::hog::guarded;
-use crate::support::{Folder, eventually, is_alive, is_gone, pid_in, send, wait};
+use crate::support::{Folder, eventually, guard, is_alive, is_gone, pid_in, send, wait};
 
 /// A guarded hog that runs on by itself, with its pid.
 fn start(folder: &Folder, flags: &[&str], script: &str) -> (Child, i32) {
@@ -16,18 +16,14 @@ fn start(folder: &Folder, flags: &[&str], script: &str) -> (Child, i32) {
     let flags = [&["--trace", trace.to_str().unwrap()], flags].concat();
     let mut command = guarded(&flags, &format!("pid:{} {script}", pid.display()));
     let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(err).spawn().unwrap();
-    let pid = pid_in(&pid);
-    // The trace is written by a thread of its own, and what it was not given time to write is lost.
-    let has_begun = || fs::read_to_string(&trace).ok().filter(|text| text.contains("\"start\""));
-    assert!(eventually(has_begun).is_some());
-    (child, pid)
+    (child, pid_in(&pid))
 }
 
 fn said(folder: &Folder) -> String {
     fs::read_to_string(folder.file("err")).unwrap()
 }
 
-/// The exit record's reason, once it is there.
+/// The trace's end, once it is there.
 fn ended(folder: &Folder) -> Value {
     let last = || {
         let text = fs::read_to_string(folder.file("trace.jsonl")).ok()?;
@@ -47,7 +43,7 @@ fn a_job_whose_guard_was_killed_is_gone_within_seconds() {
     assert!(is_gone(job));
     // 2 s on a quiet machine.
     assert!(killed.elapsed() < Duration::from_secs(6), "{:?}", killed.elapsed());
-    assert_eq!(ended(&folder)["reason"], "SIGKILL");
+    assert_eq!(ended(&folder)["rule"], "guard-death");
     assert!(said(&folder).contains("was killed, so its job is stopped"), "{}", said(&folder));
 }
 
@@ -61,7 +57,10 @@ fn a_job_that_shall_outlive_its_guard_is_guarded_on_with_the_same_limit() {
     wait(child);
     assert!(is_alive(job), "it shall continue");
     assert!(is_gone(job), "but not over its limit");
-    let reason = ended(&folder)["reason"].as_str().unwrap().to_owned();
+    let end = ended(&folder);
+    assert_eq!(end["rule"], "limit");
+    assert!((0.5..=1.0).contains(&end["share"].as_f64().unwrap()), "{end}");
+    let reason = end["reason"].as_str().unwrap();
     assert!(reason.contains("> limit 100 MB in stage late"), "{reason}");
     assert!(said(&folder).contains("this one goes on for it"), "{}", said(&folder));
 }
@@ -101,11 +100,31 @@ fn a_warden_that_dies_is_told_of_and_the_job_runs_on() {
     assert_eq!(said(&folder).matches(words).count(), 1, "{}", said(&folder));
 }
 
+#[test]
+fn no_job_is_left_wherever_in_its_start_the_guard_is_killed() {
+    let folder = Folder::new();
+    let name = folder.file("job").display().to_string();
+    for milliseconds in (0..60).step_by(2) {
+        let mut command = guard(&[]);
+        command.args(["--", "sh", "-c", "sleep 300; :", &name]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut guard = command.spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        guard.kill().unwrap();
+        wait(guard);
+    }
+    let left = || processes().lines().find(|line| line.contains(&name)).map(str::to_owned);
+    assert!(eventually(|| left().is_none().then_some(())).is_some(), "{:?}", left());
+}
+
+fn processes() -> String {
+    let listed = std::process::Command::new("ps").args(["-A", "-o", "pid=,ppid=,args="]).output();
+    String::from_utf8_lossy(&listed.unwrap().stdout).into_owned()
+}
+
 /// The child of the guard that stands by.
 fn warden_of(guard: i32) -> Option<i32> {
-    let listed = std::process::Command::new("ps").args(["-A", "-o", "pid=,ppid=,args="]).output();
-    let text = String::from_utf8(listed.unwrap().stdout).unwrap();
-    text.lines().find_map(|line| {
+    processes().lines().find_map(|line| {
         let mut words = line.split_whitespace();
         let (pid, parent) = (words.next()?.parse().ok()?, words.next()?.parse::<i32>().ok()?);
         (parent == guard && line.ends_with("stand-by")).then_some(pid)

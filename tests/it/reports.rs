@@ -195,7 +195,8 @@ fn the_summary_says_who_tripped() {
         + &sample("7", 2)
         + &format!(
             "{{\"type\":\"event\",\"kind\":\"mark\",\"note\":\"guard: stopping: {why}\",\"t\":7.2}}\n\
-             {{\"type\":\"end\",\"t\":8,\"exit\":3,\"reason\":\"{why}\"}}\n"
+             {{\"type\":\"end\",\"t\":8,\"exit\":3,\"reason\":\"{why}\",\
+               \"rule\":\"limit\",\"share\":1.0}}\n"
         );
     let path = trace(&folder, &text);
     let shown = summary(&[], std::slice::from_ref(&path));

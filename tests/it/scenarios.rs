@@ -75,7 +75,7 @@ fn a_sawtooth_just_below_the_limit_is_never_stopped_and_warned_of_once() {
 
 #[test]
 fn twenty_children_of_which_none_is_over_the_limit_are_all_stopped() {
-    let (folder, pids) = (Folder::new(), Folder::new());
+    let pids = Folder::new();
     let child =
         |i: u32| format!("child:pid={},grow=10,sleep=60000 ", pids.file(&i.to_string()).display());
     let script: String = (0..20).map(child).collect();

@@ -190,7 +190,7 @@ fn stopped(stop: &Tripped) -> String {
     if let Some(t) = stop.t {
         let _ = write!(text, " at {t:.1} s");
     }
-    if let Some(rule) = stop.rule {
+    if let Some(rule) = &stop.rule {
         let _ = write!(text, " by rule {rule}");
     }
     let _ = write!(text, ": {}", stop.why);

@@ -229,12 +229,6 @@ impl Guard {
         Verdict::Stop(Reason { breach, forecast, share, stage: self.stage.clone() })
     }
 
-    /// Who makes memory short, as of the last look.
-    pub(crate) fn blame_now(&self) -> Blame {
-        let last = self.last.zip(self.last_at);
-        last.map_or(Blame::Unknown, |(look, now)| self.blame(&look, now.awake))
-    }
-
     fn blame(&self, look: &Look, now: Duration) -> Blame {
         Blame::of(&self.trend, look, &self.baseline, now)
     }

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    Baseline, Blame, Bytes, Event, Guard, Moment, Percent, Policy, Reading, Record, Verdict,
-    Warning,
+    Baseline, Blame, Bytes, Event, Guard, Moment, Policy, Reading, Record, Verdict, Warning,
 };
 
 /// One decision that is not "let it run".
@@ -70,24 +69,6 @@ pub fn first_swap(records: &[Record]) -> Option<(f64, Bytes)> {
         Step::Look(reading) => Some((reading.t, reading.swap_used?)),
         Step::Heard(_) => None,
     })
-}
-
-/// Who made memory short by second `t`, whatever rules the run had.
-pub(crate) fn blame_at(records: &[Record], t: f64) -> Blame {
-    let policy = Policy {
-        limit: None,
-        swap_budget: Bytes(u64::MAX),
-        swap_limit: None,
-        kill_free: Percent::default(),
-        poll: Duration::from_secs(1),
-    };
-    let mut guard = Guard::new(policy, Baseline::default());
-    for step in in_time(records).into_iter().take_while(|step| step.seconds() <= t) {
-        if let Step::Look(reading) = step {
-            guard.observe(reading, Moment::awake(step.time()));
-        }
-    }
-    guard.blame_now()
 }
 
 #[derive(Clone, Copy)]

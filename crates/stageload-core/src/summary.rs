@@ -121,8 +121,8 @@ pub fn summarize(records: &[Record]) -> Summary {
         outside_stage: outside_stage(&events),
         errors: records.iter().filter_map(as_failure).collect(),
         exit: end.exit,
+        stop: tripped(records, &end),
         reason: end.reason,
-        stop: tripped(records),
     }
 }
 

@@ -45,6 +45,13 @@ pub struct End {
     /// Why the guard stopped it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The name of the rule by which it did, as in `reason.json`; `signal` for a guard that was told
+    /// to end, `guard-death` for one that was killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// The job's share of the growth that broke the rule, 0 to 1, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
 }
 
 /// A line in the middle of a trace that is no record.

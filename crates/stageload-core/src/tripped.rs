@@ -1,10 +1,9 @@
 //! Whether a guard stopped the run that a trace tells of: when, by which rule, and who made memory
-//! short. A trace has the guard's sentence; its looks are judged anew for the blame.
+//! short.
 
 use serde::Serialize;
 
-use crate::replay::blame_at;
-use crate::{Blame, Breach, Event, EventKind, Record};
+use crate::{Blame, End, Event, EventKind, Record};
 
 /// What the guard writes into a trace before it stops a job.
 const STOPPING: &str = "guard: stopping: ";
@@ -14,24 +13,21 @@ const STOPPING: &str = "guard: stopping: ";
 pub struct Tripped {
     /// When, in seconds of the trace; None where only the end is told.
     pub t: Option<f64>,
-    /// The name of the rule, as in `reason.json`; None for the words of another version.
-    pub rule: Option<&'static str>,
+    /// The name of the rule, as in `reason.json`; None in a trace that has no end, or no rule there.
+    pub rule: Option<String>,
     /// The guard's sentence.
     pub why: String,
-    /// Who made memory short; None where that was not the question.
+    /// Who made memory short; None where that was not the question or is not known.
     #[serde(serialize_with = "blame_name")]
     pub blamed: Option<Blame>,
 }
 
-pub(crate) fn tripped(records: &[Record]) -> Option<Tripped> {
-    let (t, why) = records.iter().find_map(stopping).or_else(|| records.iter().find_map(ended))?;
-    let rule = rule_in(&why);
-    let blamed = match rule {
-        Some("limit") => Some(Blame::Ours(1.0)),
-        Some("signal" | "guard-death") | None => None,
-        Some(_) => t.map(|t| blame_at(records, t)),
-    };
-    Some(Tripped { t, rule, why, blamed })
+/// A machine that went down while the job was being stopped leaves the mark and no end.
+pub(crate) fn tripped(records: &[Record], end: &End) -> Option<Tripped> {
+    let mark = records.iter().find_map(stopping);
+    let (t, why) = mark.or_else(|| Some((end.t, end.reason.clone()?)))?;
+    let blamed = end.share.map(|share| Blame::of_share(Some(share)));
+    Some(Tripped { t, rule: end.rule.clone(), why, blamed })
 }
 
 fn stopping(record: &Record) -> Option<(Option<f64>, String)> {
@@ -39,21 +35,6 @@ fn stopping(record: &Record) -> Option<(Option<f64>, String)> {
         return None;
     };
     Some((*t, note.strip_prefix(STOPPING)?.to_owned()))
-}
-
-fn ended(record: &Record) -> Option<(Option<f64>, String)> {
-    let Record::End(end) = record else { return None };
-    Some((end.t, end.reason.clone()?))
-}
-
-fn rule_in(why: &str) -> Option<&'static str> {
-    if why.starts_with("got SIG") || why.starts_with("SIG") {
-        return Some("signal");
-    }
-    if why == "its guard was killed" {
-        return Some("guard-death");
-    }
-    Breach::rule_in(why)
 }
 
 #[expect(clippy::ref_option, reason = "serde's own signature")]
@@ -64,43 +45,29 @@ fn blame_name<S: serde::Serializer>(blame: &Option<Blame>, s: S) -> Result<S::Ok
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read_trace;
+    use crate::{read_trace, summarize};
 
     fn told(text: &str) -> Option<Tripped> {
-        tripped(&read_trace(text).unwrap())
+        summarize(&read_trace(text).unwrap()).stop
     }
 
     #[test]
-    fn the_guards_own_mark_tells_when_and_by_which_rule() {
-        let stopped = told(
-            r#"{"type":"event","kind":"mark","note":"guard: stopping: footprint 312 MB > limit 300 MB in stage decode","t":7.25}
-{"type":"end","t":8.0,"exit":3,"reason":"footprint 312 MB > limit 300 MB in stage decode"}"#,
-        )
-        .unwrap();
-        assert_eq!((stopped.t, stopped.rule), (Some(7.25), Some("limit")));
-        assert_eq!(stopped.blamed, Some(Blame::Ours(1.0)));
-    }
-
-    #[test]
-    fn blame_is_found_in_the_looks_before_the_stop() {
-        let sample = |i: u64| {
-            let (held, demand) = ((1 + i) << 30, (10 + i) << 30);
-            format!(r#"{{"type":"sample","t":{i},"footprint":{held},"demand":{demand}}}"#) + "\n"
-        };
-        let looks: String = (0..8).map(sample).collect();
+    fn the_guards_mark_tells_when_and_the_end_by_which_rule_and_whose_doing() {
+        let mark =
+            r#"{"type":"event","kind":"mark","note":"guard: stopping: 2.00 GB left","t":7.25}"#;
         let end =
-            r#"{"type":"end","t":7.5,"exit":3,"reason":"memory available 8% < 10% for 3.0 s"}"#;
-        let stopped = told(&(looks + end)).unwrap();
-        assert_eq!(stopped.rule, Some("level-low"));
-        assert_eq!(stopped.blamed, Some(Blame::Ours(1.0)));
+            r#"{"type":"end","t":8,"exit":3,"reason":"2.00 GB left","rule":"floor","share":0.2}"#;
+        let stop = told(&format!("{mark}\n{end}")).unwrap();
+        assert_eq!((stop.t, stop.rule.as_deref()), (Some(7.25), Some("floor")));
+        assert_eq!((&*stop.why, stop.blamed), ("2.00 GB left", Some(Blame::Others(0.2))));
+        let without_end = told(mark).unwrap();
+        assert_eq!((without_end.t, without_end.rule), (Some(7.25), None));
     }
 
     #[test]
-    fn a_signal_blames_nobody_and_words_of_another_version_name_no_rule() {
-        let signal = told(r#"{"type":"end","t":1,"exit":130,"reason":"SIGINT"}"#).unwrap();
-        assert_eq!((signal.rule, signal.blamed), (Some("signal"), None));
-        let other = told(r#"{"type":"end","exit":3,"reason":"too much"}"#).unwrap();
-        assert_eq!((other.t, other.rule, other.blamed), (None, None, None));
+    fn an_end_without_a_rule_still_tells_why() {
+        let stop = told(r#"{"type":"end","t":9,"exit":3,"reason":"too much"}"#).unwrap();
+        assert_eq!((stop.t, stop.rule, stop.blamed), (Some(9.0), None, None));
         assert_eq!(told(r#"{"type":"end","exit":0}"#), None);
     }
 }

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use stageload_core::{Breach, Grace, Policy, Reason, RoomPolicy};
+use stageload_core::{Breach, End, Grace, Policy, Reason, RoomPolicy};
 
+use crate::notice::signal_name;
 use crate::{Grown, ProcessId};
 
 /// The environment variable that marks every process of a job with the tokens of its guards.
@@ -81,6 +82,28 @@ impl Outcome {
             Self::Stopped(_) => 3,
             Self::NoRoom(_) => 4,
             Self::CannotStart(_) => 127,
+        }
+    }
+
+    /// What the end of a trace says of it, but for the time and the code.
+    pub(crate) fn end(&self) -> End {
+        let said = |reason, rule: &str, share| End {
+            reason: Some(reason),
+            rule: Some(rule.to_owned()),
+            share,
+            ..End::default()
+        };
+        match self {
+            Self::Stopped(stop) => {
+                let reason = &stop.reason;
+                said(reason.to_string(), reason.breach.rule(), reason.blame().share())
+            }
+            // A guard hears of every other signal itself.
+            Self::Interrupted(libc::SIGKILL) => {
+                said(signal_name(libc::SIGKILL), "guard-death", None)
+            }
+            Self::Interrupted(signal) => said(signal_name(*signal), "signal", None),
+            _ => End::default(),
         }
     }
 }

@@ -176,6 +176,17 @@ mod tests {
     }
 
     #[test]
+    fn pages_shared_since_a_fork_are_counted_once() {
+        let proc = Proc::new();
+        proc.start(100, 50, 100, 1);
+        proc.start(101, 100, 100, 2);
+        for pid in [100, 101] {
+            proc.write(pid, "smaps_rollup", "Pss_Anon: 600 kB\nPss_Shmem: 0 kB\nSwapPss: 0 kB\n");
+        }
+        assert_eq!(on(&proc, 100).unwrap().look().footprint, Some(Bytes(1200 * 1024)));
+    }
+
+    #[test]
     fn the_process_is_gone_when_its_number_is_another_ones() {
         let proc = Proc::new();
         proc.start(100, 50, 100, 1);

@@ -347,14 +347,9 @@ impl Run<'_> {
     }
 
     fn finish(&mut self, outcome: &Outcome) {
-        let reason = match outcome {
-            Outcome::Stopped(stop) => Some(stop.reason.to_string()),
-            Outcome::Interrupted(signal) => Some(signal_name(*signal)),
-            _ => None,
-        };
         let t = Some(self.since_start(sys::now()));
         let exit = matches!(self.leader, Leader::Child { .. }).then(|| outcome.exit_code());
-        self.record(Record::End(End { t, exit, reason }));
+        self.record(Record::End(End { t, exit, ..outcome.end() }));
         if self.tail.bad_lines > 0 {
             let what = format!("{} lines of the job's events were no events", self.tail.bad_lines);
             self.observer.notice(&Notice::Warning(what));

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-use stageload_core::{Grace, Guard, Percent, Reading, RoomPolicy};
+use stageload_core::{Grace, Guard, Percent, Reading, Record, RoomPolicy};
 
 use crate::job::{Job, OnGuardDeath};
 use crate::leader::Leader;
@@ -13,7 +13,7 @@ use crate::meter::Meter;
 use crate::others::Others;
 use crate::reason::write_reason;
 use crate::running::Run;
-use crate::sys::{Grip, Machine};
+use crate::sys::{self, Grip, Machine, ProcessId};
 use crate::tail::Tail;
 use crate::thinning::Thinning;
 use crate::trace_file::TraceWriter;
@@ -23,6 +23,10 @@ use crate::{Error, Notice, Observer, Outcome};
 
 /// A job whose guard is dead gets this long to end by itself, so that it is gone within two seconds.
 const GRACE: Duration = Duration::from_secs(1);
+/// From the fork of a job to the start of its program.
+const STARTING: Duration = Duration::from_millis(500);
+/// Between two searches for it.
+const LISTING: Duration = Duration::from_millis(20);
 
 /// Waits until the guard on the other end of `guard` is dead, and then does what it was told to do
 /// in that case. None if the guard ended in order.
@@ -31,8 +35,13 @@ pub fn stand_by(guard: impl Read, observer: &mut dyn Observer) -> Result<Option<
     let wakes = Wakes::listen()?;
     let Some(orphaned) = wait_for_death(guard) else { return Ok(None) };
     let brief = orphaned.brief;
-    observer.notice(&Notice::TookOver { pid: brief.leader.pid, what: brief.on_guard_death });
-    let mut meter = Meter::new(Machine::here(), brief.leader, brief.token.clone(), false);
+    let Some(leader) = orphaned.members.first().copied().or_else(|| first_marked(&brief.token))
+    else {
+        clear_events(&brief);
+        return Ok(None);
+    };
+    observer.notice(&Notice::TookOver { pid: leader.pid, what: brief.on_guard_death });
+    let mut meter = Meter::new(Machine::here(), leader, brief.token.clone(), false);
     meter.exclude(std::process::id() as i32);
     for id in orphaned.members {
         meter.admit_known(id);
@@ -40,7 +49,7 @@ pub fn stand_by(guard: impl Read, observer: &mut dyn Observer) -> Result<Option<
     let job = job(&brief);
     let mut run = Run {
         job: &job,
-        leader: leader(&brief, &wakes)?,
+        leader: hold(leader, &wakes)?,
         wakes: &wakes,
         observer,
         meter,
@@ -55,6 +64,9 @@ pub fn stand_by(guard: impl Read, observer: &mut dyn Observer) -> Result<Option<
         last: Reading::default(),
         would_have: None,
     };
+    if job.trace.as_deref().is_some_and(is_blank) {
+        run.record(Record::Start(brief.meta.clone()));
+    }
     let outcome = match brief.on_guard_death {
         OnGuardDeath::Continue => run.guard_to_the_end(),
         OnGuardDeath::Stop => run.end_orphan(),
@@ -64,11 +76,34 @@ pub fn stand_by(guard: impl Read, observer: &mut dyn Observer) -> Result<Option<
     Ok(Some(outcome))
 }
 
-fn leader(brief: &Brief, wakes: &Wakes) -> Result<Leader, Error> {
-    let take = || Grip::take(&Machine::here(), brief.leader);
+fn is_blank(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|file| file.len() == 0)
+}
+
+/// The job of a guard that was killed before it could tell whom it had started. A process has its
+/// marker only when it runs its program, which may still be to come.
+fn first_marked(token: &str) -> Option<ProcessId> {
+    let machine = Machine::here();
+    let marked = || {
+        let pids = machine.pids().into_iter().filter(|pid| machine.is_marked(*pid, token));
+        let ids = pids.filter_map(|pid| Some(machine.process(pid).ok()??.id));
+        ids.min_by_key(|id| id.start)
+    };
+    let deadline = sys::now() + STARTING;
+    loop {
+        let found = marked();
+        if found.is_some() || sys::now() >= deadline {
+            return found;
+        }
+        std::thread::sleep(LISTING);
+    }
+}
+
+fn hold(leader: ProcessId, wakes: &Wakes) -> Result<Leader, Error> {
+    let take = || Grip::take(&Machine::here(), leader);
     let Some((held, watched)) = take().zip(take()) else {
         wakes.wake_ended();
-        return Ok(Leader::Gone(brief.leader));
+        return Ok(Leader::Gone(leader));
     };
     wakes.watch_stranger(watched)?;
     Ok(Leader::Stranger(held))

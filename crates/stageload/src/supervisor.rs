@@ -71,6 +71,11 @@ fn start(
     let token = token();
     // Before the job can say anything, so that no event of it lies before the trace.
     let began = sys::now();
+    let meta = meta(job, &baseline);
+    // Before there is a job, so that at no moment there is one that nobody would take over.
+    if let Some(warden) = &mut warden {
+        warden.brief(&brief(job, &token, baseline, events, began, &meta));
+    }
     let child = match command(job, events, &token, terminal.as_ref()).spawn() {
         Ok(child) => child,
         Err(error) => {
@@ -84,10 +89,10 @@ fn start(
     if let Some(place) = &mut place {
         place.started(leader, &token);
     }
-    let mut meter = Meter::new(machine, leader, token.clone(), adopts);
+    let mut meter = Meter::new(machine, leader, token, adopts);
     if let Some(warden) = &mut warden {
         meter.exclude(warden.pid());
-        warden.brief(&brief(job, leader, token, baseline, events, began));
+        warden.tell(std::iter::once(leader));
     }
     let mut run = Run {
         job,
@@ -106,7 +111,7 @@ fn start(
         last: Reading::default(),
         would_have: None,
     };
-    run.record(Record::Start(meta(job, &baseline)));
+    run.record(Record::Start(meta));
     Ok(run.guard_to_the_end())
 }
 
@@ -140,17 +145,16 @@ fn watched(child: &Child, watcher: ChildWatcher, machine: &Machine) -> ProcessId
 
 fn brief(
     job: &Job,
-    leader: ProcessId,
-    token: String,
+    token: &str,
     baseline: Baseline,
     events: &Path,
     began: std::time::Duration,
+    meta: &Meta,
 ) -> Brief {
     // The warden's own folder is not the guard's.
     let absolute = |path: &std::path::PathBuf| std::path::absolute(path).ok();
     Brief {
-        leader,
-        token,
+        token: token.to_owned(),
         policy: job.policy,
         grace: job.grace,
         on_guard_death: job.on_guard_death,
@@ -160,6 +164,7 @@ fn brief(
         reason: job.reason.as_ref().and_then(absolute),
         command: words(job),
         began,
+        meta: meta.clone(),
     }
 }
 
@@ -197,15 +202,23 @@ fn words(job: &Job) -> Vec<String> {
     job.command.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-fn meta(job: &Job, baseline: &Baseline) -> serde_json::Map<String, serde_json::Value> {
-    let mut meta = serde_json::Map::new();
+type Meta = serde_json::Map<String, serde_json::Value>;
+
+/// The start record: what runs, and under which rules.
+fn meta(job: &Job, baseline: &Baseline) -> Meta {
+    let mut meta = Meta::new();
     meta.insert("utc".into(), utc::utc_date_time().into());
     meta.insert("interval".into(), job.policy.poll.as_secs_f64().into());
     meta.insert("stageload".into(), env!("CARGO_PKG_VERSION").into());
     meta.insert("command".into(), words(job).into());
-    meta.insert("swap_budget".into(), job.policy.swap_budget.0.into());
-    let known = [("limit", job.policy.limit), ("memory", baseline.memory)];
-    for (name, bytes) in known.into_iter().filter_map(|(name, bytes)| Some((name, bytes?))) {
+    meta.insert("kill_free".into(), job.policy.kill_free.get().into());
+    let sizes = [
+        ("swap_budget", Some(job.policy.swap_budget)),
+        ("swap_limit", job.policy.swap_limit),
+        ("limit", job.policy.limit),
+        ("memory", baseline.memory),
+    ];
+    for (name, bytes) in sizes.into_iter().filter_map(|(name, bytes)| Some((name, bytes?))) {
         meta.insert(name.into(), bytes.0.into());
     }
     meta.extend(job.meta.clone());

@@ -12,7 +12,8 @@ use stageload_core::{Record, read_trace};
 
 use crate::Error;
 
-/// Records that may wait for the disk: 100 s of looks.
+/// Records that may wait for the disk: 100 s of looks. They are boxed, because the queue takes its
+/// places into use one by one, and a guard must not seem to grow for the first thousand lines.
 const QUEUE: usize = 1000;
 /// No record is longer than this by far.
 const LONGEST_LINE: u64 = 64 << 10;
@@ -60,7 +61,7 @@ pub(crate) fn create(what: &'static str, path: &Path) -> Result<File, Error> {
 #[derive(Debug)]
 pub(crate) struct TraceWriter {
     path: PathBuf,
-    records: SyncSender<Record>,
+    records: SyncSender<Box<Record>>,
     failed: Receiver<io::Error>,
     dropped: u64,
 }
@@ -95,7 +96,7 @@ impl TraceWriter {
 
     /// Hands a record over; drops and counts it where the disk is too slow or has failed.
     pub(crate) fn write(&mut self, record: Record) {
-        self.dropped += u64::from(self.records.try_send(record).is_err());
+        self.dropped += u64::from(self.records.try_send(Box::new(record)).is_err());
     }
 
     /// Says once what went wrong since the last call.
@@ -143,7 +144,7 @@ fn trouble(path: &str, error: &io::Error) -> String {
     format!("cannot write the trace {path}: {error}; the command stays guarded without it")
 }
 
-fn write_all(mut file: File, queue: &Receiver<Record>) -> io::Result<()> {
+fn write_all(mut file: File, queue: &Receiver<Box<Record>>) -> io::Result<()> {
     for record in queue {
         let mut line = serde_json::to_vec(&record)?;
         line.push(b'\n');

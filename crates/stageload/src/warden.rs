@@ -11,6 +11,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use stageload_core::{Baseline, Grace, Policy};
 
 use crate::job::OnGuardDeath;
@@ -25,7 +26,6 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 /// All that is needed to guard a job that runs already.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Brief {
-    pub(crate) leader: ProcessId,
     pub(crate) token: String,
     pub(crate) policy: Policy,
     pub(crate) grace: Grace,
@@ -37,12 +37,15 @@ pub(crate) struct Brief {
     pub(crate) command: Vec<String>,
     /// When the run began, on the clock that stops in sleep.
     pub(crate) began: Duration,
+    /// The trace's start record, which a guard that dies at once has not written.
+    pub(crate) meta: Map<String, Value>,
 }
 
 /// What the warden learned before the guard died.
 #[derive(Debug)]
 pub(crate) struct Orphaned {
     pub(crate) brief: Brief,
+    /// The leader first; nobody, if the guard died before it knew what it had started.
     pub(crate) members: Vec<ProcessId>,
 }
 
@@ -76,12 +79,12 @@ impl Warden {
         self.child.id() as i32
     }
 
-    /// Tells it what to guard.
+    /// Tells it what will be to guard.
     pub(crate) fn brief(&mut self, brief: &Brief) {
         self.say(brief);
     }
 
-    /// Tells it who belongs to the job, each once: a child that hides may be found only by a guard
+    /// Tells it who belongs to the job, the leader first, each once: a child that hides may be found only by a guard
     /// that was there when it was born.
     pub(crate) fn tell(&mut self, members: impl Iterator<Item = ProcessId>) {
         for id in members {
@@ -146,7 +149,6 @@ mod tests {
 
     fn brief() -> Brief {
         Brief {
-            leader: ProcessId { pid: 100, start: 1 },
             token: "token".into(),
             policy: Policy {
                 limit: None,
@@ -163,6 +165,7 @@ mod tests {
             reason: None,
             command: vec!["true".into()],
             began: Duration::from_secs(7),
+            meta: Map::new(),
         }
     }
 

@@ -80,25 +80,6 @@ impl Breach {
         }
     }
 
-    /// The name of the rule that a sentence of this type is about; None for any other sentence.
-    pub fn rule_in(sentence: &str) -> Option<&'static str> {
-        // A stage may have any name.
-        let said = sentence.split(" in stage ").next()?;
-        let table = [
-            ("limit", "footprint ", " > limit "),
-            ("swap-budget", "swap ", " at start + budget "),
-            ("swap-limit", "swap ", "swap limit "),
-            ("level-low", "memory available ", " < "),
-            ("near-swap", "distance to swap ", "the system swaps below "),
-            ("floor-ratio", "distance to swap ", " < floor "),
-            ("floor", "", " floor "),
-        ];
-        let is_it = |(_, first, inside): &(_, &str, &str)| {
-            said.strip_prefix(first).is_some_and(|rest| rest.contains(inside))
-        };
-        table.iter().find(|row| is_it(row)).map(|(rule, ..)| *rule)
-    }
-
     /// Whether it is so late that a job gets no more grace.
     pub const fn is_floor(&self) -> bool {
         matches!(self, Self::Floor { .. } | Self::FloorRatio { .. })
@@ -272,32 +253,5 @@ impl fmt::Display for Warning {
                 "{gauge} unknown for {seconds:.0} s; rules that need it stop nothing meanwhile"
             ),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_sentence_tells_its_own_rule() {
-        let (a, b) = (Bytes::gib(9), Bytes::gib(2));
-        let (level, floor) = (Percent::default(), Percent::default());
-        let breaches = [
-            Breach::Limit { footprint: a, limit: b },
-            Breach::SwapBudget { swap_used: a, baseline: b, budget: b },
-            Breach::SwapLimit { swap_used: a, limit: b },
-            Breach::LevelLow { level, floor, seconds: 3.0 },
-            Breach::NearSwap { r: 0.4, swaps_below: 0.4 },
-            Breach::Floor { claimable: b, floor: a },
-            Breach::FloorRatio { r: 0.2, floor: 0.2 },
-        ];
-        let ahead = Forecast { per_second: -1.7e9, seconds: 1.1 };
-        for (breach, forecast) in breaches.into_iter().flat_map(|b| [(b, None), (b, Some(ahead))]) {
-            let stage = Some("footprint 1 > limit 2".to_owned());
-            let said = Reason { breach, forecast, share: None, stage }.to_string();
-            assert_eq!(Breach::rule_in(&said), Some(breach.rule()), "{said}");
-        }
-        assert_eq!(Breach::rule_in("too much"), None);
     }
 }

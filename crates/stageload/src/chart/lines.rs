@@ -18,6 +18,8 @@ const STOP: &str = "#b91c1c";
 pub(super) struct Lines {
     limit: Option<Bytes>,
     budget: Option<Bytes>,
+    /// Over the swap at the start, as the curve is.
+    swap_limit: Option<Bytes>,
     /// When, and by which rule.
     stop: Option<(f64, String)>,
 }
@@ -26,22 +28,31 @@ impl Lines {
     pub(super) fn of(summary: &Summary) -> Self {
         let size = |name: &str| summary.meta.get(name)?.as_u64().map(Bytes);
         let stop = summary.stop.as_ref().and_then(|stop| {
-            Some((stop.t?, stop.rule.map_or_else(String::new, |rule| format!(": {rule}"))))
+            Some((stop.t?, stop.rule.as_ref().map_or_else(String::new, |rule| format!(": {rule}"))))
         });
-        Self { limit: size("limit"), budget: size("swap_budget"), stop }
+        let start = summary.swap.map(|swap| swap.start);
+        let swap_limit =
+            size("swap_limit").zip(start).map(|(all, start)| all.saturating_sub(start));
+        Self { limit: size("limit"), budget: size("swap_budget"), swap_limit, stop }
+    }
+
+    fn across(&self) -> [(Option<Bytes>, &'static str, &'static str); 3] {
+        [
+            (self.limit, "limit", FOOTPRINT),
+            (self.budget, "swap budget", SWAP),
+            (self.swap_limit, "swap limit: start +", SWAP),
+        ]
     }
 
     /// How high the plot must be for curves up to `most` GB and the lines near them.
     pub(super) fn top_gb(&self, most: f64) -> f64 {
         let near = |gb: &f64| *gb <= most * FAR;
-        let sizes = [self.limit, self.budget].into_iter().flatten().map(Bytes::as_gb);
+        let sizes = self.across().into_iter().filter_map(|(size, ..)| Some(size?.as_gb()));
         sizes.filter(near).fold(most, f64::max)
     }
 
     pub(super) fn draw(&self, svg: &mut String, axes: Axes, begins: f64) {
-        for (size, name, colour) in
-            [(self.limit, "limit", FOOTPRINT), (self.budget, "swap budget", SWAP)]
-        {
+        for (size, name, colour) in self.across() {
             if let Some(size) = size.filter(|size| size.as_gb() <= axes.gb) {
                 draw_across(svg, axes, size, name, colour);
             }

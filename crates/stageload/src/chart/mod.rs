@@ -249,12 +249,14 @@ mod tests {
 
     #[test]
     fn a_limit_near_the_curve_and_the_stop_are_drawn_and_a_far_line_is_not() {
-        let text = r#"{"type":"start","limit":1073741824,"swap_budget":8589934592}
-{"type":"sample","t":0,"footprint":5,"swap_used":0}
-{"type":"sample","t":4,"footprint":1181116006,"swap_used":0}
-{"type":"event","kind":"mark","note":"guard: stopping: footprint 1.10 GB > limit 1.00 GB","t":4.1}"#;
+        let text = r#"{"type":"start","limit":1073741824,"swap_budget":8589934592,"swap_limit":1610612736}
+{"type":"sample","t":0,"footprint":5,"swap_used":536870912}
+{"type":"sample","t":4,"footprint":1181116006,"swap_used":536870912}
+{"type":"event","kind":"mark","note":"guard: stopping: footprint 1.10 GB > limit 1.00 GB","t":4.1}
+{"type":"end","t":5,"exit":3,"reason":"footprint 1.10 GB > limit 1.00 GB","rule":"limit","share":1.0}"#;
         let svg = chart(&[("run".into(), read_trace(text).unwrap())]);
         assert!(svg.contains(">limit 1.00 GB<") && svg.contains(">stopped: limit<"), "{svg}");
+        assert!(svg.contains(">swap limit: start + 1.00 GB<"), "{svg}");
         assert!(!svg.contains("swap budget"), "8 GB would press 1.1 GB flat");
     }
 

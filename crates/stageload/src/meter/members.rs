@@ -23,8 +23,6 @@ pub(super) struct Members {
     /// None where nothing carries a mark: what is only looked at was not started here.
     token: Option<String>,
     leader: ProcessId,
-    /// The leader's number went to another process, and a group of that number is another's too.
-    is_number_reused: bool,
     adopts: bool,
     alive: BTreeMap<i32, Grip>,
     /// Never re-used numbers of all there ever were: a parent may be gone when its child is found.
@@ -59,7 +57,6 @@ impl Members {
         Self {
             token: None,
             leader,
-            is_number_reused: false,
             adopts: false,
             alive: BTreeMap::new(),
             uniques: BTreeSet::new(),
@@ -157,12 +154,12 @@ impl Members {
             .filter(|pid| !self.never.contains(pid))
             .filter_map(|pid| machine.process(*pid).ok().flatten())
             .collect();
-        self.is_number_reused |= unsure.iter().any(|process| self.has_leaders_number(process.id));
+        let is_number_ours = self.is_number_ours(machine);
         unsure.retain(|process| !process.is_zombie || self.lay_to_rest(process));
         // A grandchild can be listed before its parent, so go on until nobody joins.
         loop {
             let (joining, rest): (Vec<_>, Vec<_>) =
-                unsure.into_iter().partition(|process| self.belongs(process));
+                unsure.into_iter().partition(|process| self.belongs(process, is_number_ours));
             unsure = rest;
             if joining.is_empty() {
                 break;
@@ -187,18 +184,31 @@ impl Members {
         self.read_command(machine, process.id);
     }
 
-    fn belongs(&self, process: &Process) -> bool {
-        let leader = self.leader.pid;
-        let is_of_leader = [process.id.pid, process.group, process.session].contains(&leader);
-        (is_of_leader && !self.is_number_reused)
+    fn belongs(&self, process: &Process, is_number_ours: bool) -> bool {
+        (is_number_ours && self.is_of_leader(process))
             || self.alive.contains_key(&process.parent)
             || (self.adopts && process.parent == own_pid())
             || process.unique.is_some_and(|unique| self.uniques.contains(&unique.parent))
     }
 
-    /// Whether it has the leader's number and is another process. A start of 0 is unknown.
-    fn has_leaders_number(&self, id: ProcessId) -> bool {
-        id.pid == self.leader.pid && id.start != self.leader.start && self.leader.start != 0
+    fn is_of_leader(&self, process: &Process) -> bool {
+        [process.id.pid, process.group, process.session].contains(&self.leader.pid)
+    }
+
+    /// Whether the leader's number, and so a group or session of that number, is still the job's: it
+    /// goes to nobody else as long as the leader was not waited for, or a member is in its group.
+    fn is_number_ours(&self, machine: &Machine) -> bool {
+        let now = |pid| machine.process(pid).ok().flatten();
+        if self.alive.contains_key(&self.leader.pid) {
+            return true;
+        }
+        match now(self.leader.pid) {
+            // A start of 0 is one that could not be read.
+            Some(holder) => holder.id == self.leader || self.leader.start == 0,
+            None => {
+                self.alive.keys().filter_map(|pid| now(*pid)).any(|one| self.is_of_leader(&one))
+            }
+        }
     }
 
     fn is_marked(&self, machine: &Machine, pid: i32) -> bool {

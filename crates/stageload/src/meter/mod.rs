@@ -59,12 +59,12 @@ impl Meter {
 
     fn with(machine: Machine, members: Members, is_onlooker: bool) -> Self {
         let gpu = Gpu::of(&machine);
-        let (shared, signals) = (Shared::default(), Signals::default());
-        Self { machine, gpu, members, shared, signals, is_onlooker }
+        let shared = if is_onlooker { Shared::for_onlooker() } else { Shared::for_guard() };
+        Self { machine, gpu, members, shared, signals: Signals::default(), is_onlooker }
     }
 
     /// One look. Near `limit` the pages that several members share are counted exactly, because a
-    /// job must not be stopped for memory it holds once.
+    /// job must not be stopped for memory it holds once; an onlooker, who has time, always counts so.
     pub(crate) fn look(&mut self, t: f64, limit: Option<Bytes>) -> Reading {
         self.refresh();
         let gauges = self.machine.gauges();
@@ -172,6 +172,7 @@ impl Meter {
         let shared: Bytes = held.iter().map(|(_, held)| held.shared).sum();
         // All of them together hold no more of it than there is.
         let plain = own + gauges.shared.map_or(shared, |all| shared.min(all));
+        let limit = if self.is_onlooker { Some(Bytes::ZERO) } else { limit };
         let Some(limit) = limit.filter(|_| held.len() > 1) else { return Some(plain) };
         let machine = &self.machine;
         let exact =

@@ -15,12 +15,12 @@ use crate::sys;
 const NEAR: f64 = 0.8;
 /// A count serves at least this long.
 const FRESH: Duration = Duration::from_millis(250);
-/// Counting takes at most this part of the time.
-const TIME_SHARE: u32 = 5;
 
 /// What was counted last.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Shared {
+    /// Counting takes at most one part in this of the time.
+    time_share: u32,
     excess: Bytes,
     /// The members that were counted.
     pids: Vec<i32>,
@@ -34,6 +34,20 @@ struct Count {
 }
 
 impl Shared {
+    /// For a guard, which needs a fresh count to stop nobody unjustly.
+    pub(super) const fn for_guard() -> Self {
+        Self::within(5)
+    }
+
+    /// For one who only looks on, and does so all day.
+    pub(super) const fn for_onlooker() -> Self {
+        Self::within(20)
+    }
+
+    const fn within(time_share: u32) -> Self {
+        Self { time_share, excess: Bytes::ZERO, pids: Vec::new(), counted: None }
+    }
+
     /// What the job holds, if the plain sum over `pids` is `plain`.
     pub(super) fn correct(
         &mut self,
@@ -58,9 +72,9 @@ impl Shared {
         let Some(count) = self.counted else { return true };
         let age = now.saturating_sub(count.at);
         if self.pids == pids {
-            age >= FRESH.max(count.took * TIME_SHARE)
+            age >= FRESH.max(count.took * self.time_share)
         } else {
-            age >= count.took * 2
+            age >= count.took * (self.time_share / 2)
         }
     }
 }

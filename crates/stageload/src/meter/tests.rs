@@ -89,6 +89,19 @@ fn a_leaders_number_that_went_to_a_stranger_makes_no_member_of_it_or_its_group()
 }
 
 #[test]
+fn a_group_of_the_leaders_number_is_a_strangers_once_all_of_the_job_are_gone() {
+    let proc = Proc::new();
+    proc.start(100, 50, 100, 1).start(101, 100, 100, 2);
+    let mut meter = proc.meter();
+    assert_eq!(pids(&mut meter), [100, 101]);
+    proc.end(100).start(102, 1, 100, 3);
+    assert_eq!(pids(&mut meter), [101, 102], "a member holds the number");
+    // Between two looks another 100 came, left a child in its group, and went.
+    proc.end(101).end(102).start(103, 1, 100, 900);
+    assert_eq!(pids(&mut meter), [] as [i32; 0]);
+}
+
+#[test]
 fn a_number_that_went_from_a_stranger_to_the_job_is_found_within_ten_looks() {
     let proc = Proc::new();
     proc.start(100, 50, 100, 1).start(200, 1, 200, 3);
