@@ -9,6 +9,7 @@ mod escalation;
 mod event;
 mod guard;
 mod moment;
+pub mod queue;
 mod reading;
 mod recovery;
 mod replay;
