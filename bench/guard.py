@@ -196,14 +196,14 @@ def memory(bench: Bench) -> None:
     time.sleep(1)
     family = children(guard.pid)
     warden = next(pid for pid, line in family.items() if "stand-by" in line)
-    early, late = at_look(guard.pid, warden, 600), at_look(guard.pid, warden, 3600)
+    early, late = at_look(guard.pid, warden, 1000), at_look(guard.pid, warden, 4000)
     family = children(guard.pid)
     fields = Path(f"/proc/{guard.pid}/stat").read_text().rsplit(")", 1)[1].split()
     # What children that are over have left behind in the account of who reaped them.
     of_reaped = sum(int(fields[i]) for i in (8, 10, 13, 14))
     end(guard)
     print("\nA job of 20 processes, a look each 20 ms. Resident memory in kB, anonymous / all.\n")
-    head("process", "after 600 looks", "after 3600 looks", "growth kB", "target", "met")
+    head("process", "after 1000 looks", "after 4000 looks", "growth kB", "target", "met")
     for name, (anon0, all0), (anon1, all1) in zip(("guard", "warden"), early, late):
         is_met = all1 <= 8 * 1024 and anon1 <= anon0 and all1 <= all0
         row(name, f"{anon0} / {all0}", f"{anon1} / {all1}", f"{anon1 - anon0} / {all1 - all0}", "8192, no growth", mark(is_met))

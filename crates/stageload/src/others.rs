@@ -3,7 +3,7 @@
 //! Listing every process costs more than a look, so it is done now and then, and once more when
 //! somebody asks.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -31,10 +31,11 @@ pub struct Grown {
     pub by: Bytes,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Listing {
     at: Duration,
-    held: BTreeMap<i32, (ProcessId, Bytes)>,
+    /// By the number.
+    held: Vec<(ProcessId, Bytes)>,
 }
 
 /// What processes outside of the job held lately.
@@ -54,10 +55,11 @@ impl Others {
         if self.listings.back().is_some_and(|last| now.saturating_sub(last.at) < EVERY) {
             return;
         }
-        if self.listings.len() == KEPT {
-            self.listings.pop_front();
-        }
-        self.listings.push_back(Listing { at: now, held: list(machine, is_member) });
+        let is_full = self.listings.len() == KEPT;
+        // Room that is used again does not make a guard grow.
+        let oldest = if is_full { self.listings.pop_front() } else { None }.unwrap_or_default();
+        let held = list(machine, is_member, oldest.held);
+        self.listings.push_back(Listing { at: now, held });
     }
 
     /// Those that grew most since the oldest listing, most first.
@@ -67,13 +69,12 @@ impl Others {
         is_member: impl Fn(i32) -> bool,
     ) -> Vec<Grown> {
         let Some(oldest) = self.listings.front() else { return Vec::new() };
-        let growth = |(pid, (id, held)): (i32, (ProcessId, Bytes))| {
-            // One that was not there held nothing.
-            let before = oldest.held.get(&pid).filter(|(before, _)| *before == id);
-            let by = held.saturating_sub(before.map_or(Bytes::ZERO, |(_, held)| *held));
-            (by >= LEAST).then_some((by, pid))
+        let growth = |(id, held): (ProcessId, Bytes)| {
+            let by = held.saturating_sub(oldest.held_by(id));
+            (by >= LEAST).then_some((by, id.pid))
         };
-        let mut grown: Vec<_> = list(machine, is_member).into_iter().filter_map(growth).collect();
+        let now = list(machine, is_member, Vec::new());
+        let mut grown: Vec<_> = now.into_iter().filter_map(growth).collect();
         grown.sort_unstable_by(|a, b| b.cmp(a));
         grown.truncate(NAMED);
         let named = |(by, pid)| {
@@ -84,14 +85,30 @@ impl Others {
     }
 }
 
-fn list(machine: &Machine, is_member: impl Fn(i32) -> bool) -> BTreeMap<i32, (ProcessId, Bytes)> {
+impl Listing {
+    /// One that was not there held nothing.
+    fn held_by(&self, id: ProcessId) -> Bytes {
+        let at = self.held.binary_search_by_key(&id.pid, |(id, _)| id.pid);
+        let (_, held) = at.map(|at| self.held[at]).ok().filter(|(then, _)| *then == id).unzip();
+        held.unwrap_or_default()
+    }
+}
+
+/// Everybody but the members, by the number, in the room of an older list.
+fn list(
+    machine: &Machine,
+    is_member: impl Fn(i32) -> bool,
+    mut room: Vec<(ProcessId, Bytes)>,
+) -> Vec<(ProcessId, Bytes)> {
     let others = machine.pids().into_iter().filter(|pid| !is_member(*pid));
     let held = |pid| {
         let footprint = machine.footprint(pid)?;
-        let id = machine.process(pid).ok().flatten()?.id;
-        Some((pid, (id, footprint)))
+        Some((machine.process(pid).ok().flatten()?.id, footprint))
     };
-    others.filter_map(held).collect()
+    room.clear();
+    room.extend(others.filter_map(held));
+    room.sort_unstable_by_key(|(id, _)| id.pid);
+    room
 }
 
 // On a written `/proc`, so only where there is one.

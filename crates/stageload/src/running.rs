@@ -146,7 +146,7 @@ impl Run<'_> {
     /// What is done with a look once it has been judged, and where it was bad, acted on.
     fn show(&mut self, is_news: bool) {
         if self.thinning.keeps(&self.last) || is_news {
-            self.record(Record::Sample(self.last.clone()));
+            self.record(&Record::Sample(self.last.clone()));
         }
         self.observer.sample(&self.last);
         self.complain();
@@ -183,7 +183,7 @@ impl Run<'_> {
         self.guard.hear(&event, moment);
         self.thinning.next_counts();
         self.observer.event(&event);
-        self.record(Record::Event(event));
+        self.record(&Record::Event(event));
     }
 
     fn warn(&mut self, warning: &Warning) {
@@ -213,7 +213,7 @@ impl Run<'_> {
     fn mark(&mut self, words: &str) {
         let t = Some(self.since_start(sys::now()));
         let note = Some(format!("guard: {words}"));
-        self.record(Record::Event(Event { t, note, ..Event::new(EventKind::Mark) }));
+        self.record(&Record::Event(Event { t, note, ..Event::new(EventKind::Mark) }));
     }
 
     /// None if the job ended by itself before it could be stopped.
@@ -349,7 +349,7 @@ impl Run<'_> {
     fn finish(&mut self, outcome: &Outcome) {
         let t = Some(self.since_start(sys::now()));
         let exit = matches!(self.leader, Leader::Child { .. }).then(|| outcome.exit_code());
-        self.record(Record::End(End { t, exit, ..outcome.end() }));
+        self.record(&Record::End(End { t, exit, ..outcome.end() }));
         if self.tail.bad_lines > 0 {
             let what = format!("{} lines of the job's events were no events", self.tail.bad_lines);
             self.observer.notice(&Notice::Warning(what));
@@ -359,7 +359,7 @@ impl Run<'_> {
         }
     }
 
-    pub(crate) fn record(&mut self, record: Record) {
+    pub(crate) fn record(&mut self, record: &Record) {
         if let Some(trace) = &mut self.trace {
             trace.write(record);
         }

@@ -65,7 +65,7 @@ pub fn stand_by(guard: impl Read, observer: &mut dyn Observer) -> Result<Option<
         would_have: None,
     };
     if job.trace.as_deref().is_some_and(is_blank) {
-        run.record(Record::Start(brief.meta.clone()));
+        run.record(&Record::Start(brief.meta.clone()));
     }
     let outcome = match brief.on_guard_death {
         OnGuardDeath::Continue => run.guard_to_the_end(),

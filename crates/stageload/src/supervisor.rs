@@ -111,7 +111,7 @@ fn start(
         last: Reading::default(),
         would_have: None,
     };
-    run.record(Record::Start(meta));
+    run.record(&Record::Start(meta));
     Ok(run.guard_to_the_end())
 }
 

@@ -12,8 +12,7 @@ use stageload_core::{Record, read_trace};
 
 use crate::Error;
 
-/// Records that may wait for the disk: 100 s of looks. They are boxed, because the queue takes its
-/// places into use one by one, and a guard must not seem to grow for the first thousand lines.
+/// Lines that may wait for the disk: 100 s of looks.
 const QUEUE: usize = 1000;
 /// No record is longer than this by far.
 const LONGEST_LINE: u64 = 64 << 10;
@@ -57,11 +56,13 @@ pub(crate) fn create(what: &'static str, path: &Path) -> Result<File, Error> {
         .map_err(|source| Error::unwritable(what, path, source))
 }
 
-/// Writes one trace.
+/// Writes one trace. A line goes to the thread that writes and comes back to be filled again: what one
+/// thread takes from the heap and another gives back makes a guard grow.
 #[derive(Debug)]
 pub(crate) struct TraceWriter {
     path: PathBuf,
-    records: SyncSender<Box<Record>>,
+    lines: SyncSender<Vec<u8>>,
+    written: Receiver<Vec<u8>>,
     failed: Receiver<io::Error>,
     dropped: u64,
 }
@@ -80,23 +81,29 @@ impl TraceWriter {
     }
 
     fn onto(file: File, path: &Path) -> Result<Self, Error> {
-        let (records, queue) = sync_channel(QUEUE);
+        let (lines, queue) = warm_channel();
+        let (back, written) = warm_channel();
         let (report, failed) = sync_channel(1);
         std::thread::Builder::new()
             .name("stageload-trace".into())
             .spawn(move || {
-                if let Err(error) = write_all(file, &queue) {
+                if let Err(error) = write_all(file, &queue, &back) {
                     // The receiver is gone only if nobody wants to know.
                     report.send(error).ok();
                 }
             })
             .map_err(|source| Error::System { doing: "start the trace's thread", source })?;
-        Ok(Self { path: path.to_owned(), records, failed, dropped: 0 })
+        Ok(Self { path: path.to_owned(), lines, written, failed, dropped: 0 })
     }
 
     /// Hands a record over; drops and counts it where the disk is too slow or has failed.
-    pub(crate) fn write(&mut self, record: Record) {
-        self.dropped += u64::from(self.records.try_send(Box::new(record)).is_err());
+    pub(crate) fn write(&mut self, record: &Record) {
+        let mut line = self.written.try_recv().unwrap_or_default();
+        line.clear();
+        // Plain data with string keys always serializes.
+        let is_lost = serde_json::to_writer(&mut line, record).is_err();
+        line.push(b'\n');
+        self.dropped += u64::from(is_lost || self.lines.try_send(line).is_err());
     }
 
     /// Says once what went wrong since the last call.
@@ -108,8 +115,8 @@ impl TraceWriter {
     /// Waits for the last writes and says what went wrong.
     pub(crate) fn finish(self) -> Option<String> {
         let path = self.path.display().to_string();
-        let Self { records, failed, dropped, .. } = self;
-        drop(records);
+        let Self { lines, failed, dropped, .. } = self;
+        drop(lines);
         match failed.recv_timeout(LAST_WRITES) {
             Ok(error) => Some(trouble(&path, &error)),
             // The thread has ended; whether it lost something before is in `dropped`.
@@ -144,11 +151,23 @@ fn trouble(path: &str, error: &io::Error) -> String {
     format!("cannot write the trace {path}: {error}; the command stays guarded without it")
 }
 
-fn write_all(mut file: File, queue: &Receiver<Box<Record>>) -> io::Result<()> {
-    for record in queue {
-        let mut line = serde_json::to_vec(&record)?;
-        line.push(b'\n');
+/// A channel all of whose places were used once, so that they do not come into memory one by one.
+fn warm_channel() -> (SyncSender<Vec<u8>>, Receiver<Vec<u8>>) {
+    let (sender, receiver) = sync_channel(QUEUE);
+    while sender.try_send(Vec::new()).is_ok() {}
+    while receiver.try_recv().is_ok() {}
+    (sender, receiver)
+}
+
+fn write_all(
+    mut file: File,
+    lines: &Receiver<Vec<u8>>,
+    back: &SyncSender<Vec<u8>>,
+) -> io::Result<()> {
+    for line in lines {
         file.write_all(&line)?;
+        // Where nobody takes lines back there is no more to write either.
+        back.try_send(line).ok();
     }
     Ok(())
 }
@@ -168,7 +187,7 @@ mod tests {
             Record::Sample(Reading::default()),
             Record::End(End { exit: Some(0), ..End::default() }),
         ];
-        for record in records.clone() {
+        for record in &records {
             writer.write(record);
         }
         assert_eq!(writer.finish(), None);
@@ -180,7 +199,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), "{\"type\":\"start\"}\n{\"type\":\"sam").unwrap();
         let mut writer = TraceWriter::append(file.path()).unwrap();
-        writer.write(Record::End(End::default()));
+        writer.write(&Record::End(End::default()));
         assert_eq!(writer.finish(), None);
         assert_eq!(load_trace(file.path()).unwrap().len(), 2);
     }
@@ -210,7 +229,7 @@ mod tests {
             return io::stderr().write_all(b"skipped: this system has no /dev/full\n").unwrap();
         }
         let mut writer = TraceWriter::create(Path::new("/dev/full")).unwrap();
-        writer.write(Record::Sample(Reading::default()));
+        writer.write(&Record::Sample(Reading::default()));
         let complaint = writer.finish().unwrap();
         assert!(complaint.contains("/dev/full") && complaint.contains("stays guarded"));
     }
