@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Bytes, Moment, Percent, Pressure, Reading};
 
 /// What must hold before a job starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoomPolicy {
     /// Memory that must be available.
     pub wait_free: Percent,

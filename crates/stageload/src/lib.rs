@@ -68,6 +68,7 @@ mod utc;
 mod wake;
 mod warden;
 mod watch;
+pub mod wire;
 
 use std::process::Command;
 
