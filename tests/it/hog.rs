@@ -57,6 +57,8 @@ fn perform(name: &str, value: &str, held: &mut Vec<Vec<u8>>) {
         "pid" => std::fs::write(value, std::process::id().to_string()).unwrap(),
         "ignore-term" => set_term_ignored(),
         "freeze" => freeze(),
+        #[cfg(target_os = "linux")]
+        "lend" => lend(value.parse().unwrap()),
         // The rest of a script for others is written with `,` and `=` for ` ` and `:`.
         "child" => start(value, false),
         "escape" => start(value, true),
@@ -125,4 +127,24 @@ fn set_term_ignored() {
 fn freeze() {
     // SAFETY: raise takes a number and touches no memory.
     unsafe { libc::raise(libc::SIGSTOP) };
+}
+
+/// A child that has this process's memory for its own for so long, as between vfork and exec.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "std makes no child like this")]
+fn lend(milliseconds: u64) {
+    extern "C" fn nap(milliseconds: *mut libc::c_void) -> i32 {
+        let time = libc::timespec { tv_sec: 0, tv_nsec: milliseconds as i64 * 1_000_000 };
+        // SAFETY: `time` is a valid timespec; nothing else is read or written in the shared memory.
+        unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) }
+    }
+    let mut stack = vec![0u8; 64 << 10];
+    // SAFETY: the stack is the child's alone and outlives it, because it is waited for.
+    unsafe {
+        let top = stack.as_mut_ptr().add(stack.len()).cast();
+        let flags = libc::CLONE_VM | libc::SIGCHLD;
+        let child = libc::clone(nap, top, flags, milliseconds as *mut libc::c_void);
+        assert!(child > 0);
+        libc::waitpid(child, std::ptr::null_mut(), 0);
+    }
 }

@@ -4,6 +4,7 @@
 //! * `scenarios`: what jobs do to their guard, from slow leaks to litters of processes
 //! * `guard_death`: what becomes of a job whose guard is killed
 //! * `crowd`: guards that wait for the same memory
+//! * `hostile`: limits on files, pipes for files, long command lines, borrowed memory
 //! * `terminal`: Ctrl-C, Ctrl-Z and hang-ups, on a terminal
 //! * `ending`: how jobs and guards end, and the exit codes
 //! * `starting`: waiting for room, bad flags, commands that cannot start
@@ -21,6 +22,7 @@ mod crowd;
 mod ending;
 mod guard_death;
 mod hog;
+mod hostile;
 mod mesh;
 mod meter;
 mod reports;

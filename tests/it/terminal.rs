@@ -158,6 +158,41 @@ fn ctrl_z_gives_the_prompt_back_and_fg_goes_on() {
 }
 
 #[test]
+fn ctrl_z_in_a_pipeline_gives_the_prompt_back_and_fg_goes_on() {
+    let (folder, mut shell) = (Folder::new(), Shell::start());
+    shell.type_in(&format!("guard -- {} | cat\n", long_job(&folder)));
+    let job = pid_in(&folder.file("pid"));
+    shell.type_in("\x1a");
+    shell.shows("Stopped");
+    assert_eq!(state_of(job), "T", "nothing goes on behind a guard that stands still");
+    shell.type_in("fg\n");
+    assert!(eventually(|| (state_of(job) != "T").then_some(())).is_some());
+    shell.type_in("\x03");
+    assert!(is_gone(job));
+}
+
+#[test]
+fn a_guard_that_waits_for_room_can_be_put_aside_too() {
+    let mut shell = Shell::start();
+    let program = env!("CARGO_BIN_EXE_stageload");
+    shell.type_in(&format!("'{program}' guard --wait-free 100 -- true\n"));
+    shell.shows("waiting (");
+    shell.type_in("\x1a");
+    shell.shows("Stopped");
+    shell.type_in("kill -KILL %1; echo still\"\"here\n");
+    shell.shows("stillhere");
+}
+
+#[test]
+fn a_job_in_the_background_takes_no_keys_from_the_shell() {
+    let mut shell = Shell::start();
+    shell.type_in("guard -- sh -c 'cat; echo read\"\"all' &\n");
+    shell.shows("readall");
+    shell.type_in("echo still\"\"here\n");
+    shell.shows("stillhere");
+}
+
+#[test]
 fn after_ctrl_z_bg_goes_on_behind_the_prompt() {
     let (folder, mut shell) = (Folder::new(), Shell::start());
     shell.type_in(&format!("guard -- {}\n", long_job(&folder)));

@@ -74,7 +74,7 @@ impl fmt::Display for Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let code = match error {
-            Error::Unwritable { .. } => CANNOT_CREATE,
+            Error::Unwritable { .. } | Error::SameFile { .. } => CANNOT_CREATE,
             Error::Unreadable { .. } => NO_INPUT,
             Error::BadTrace { .. } | Error::EmptyTrace { .. } => DATA,
             Error::NoProcess { .. } | Error::Unmeasurable { .. } => NO_PROCESS,

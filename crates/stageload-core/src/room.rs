@@ -40,6 +40,8 @@ pub struct Crowd {
     pub reserved: Bytes,
     /// The guard that has waited for memory for longer.
     pub ahead: Option<i32>,
+    /// Another guard is at the gate just now, and two must not pass it into the same memory.
+    pub at_gate: bool,
 }
 
 /// One thing a start waits for.
@@ -86,6 +88,8 @@ pub enum Want {
     },
     /// Another guard has waited for memory for longer.
     Ahead(i32),
+    /// Another guard looks whether it may start.
+    Gate,
     /// Busy processes that went and came back, and how often; told when the time is over.
     CameBack(Vec<(String, u32)>),
     /// Processes that match `--busy` are running.
@@ -130,6 +134,7 @@ impl fmt::Display for Want {
                 write!(f, "needs {need}, this machine has {memory}: it can never fit")
             }
             Self::Ahead(pid) => write!(f, "the guard with pid {pid} has waited for longer"),
+            Self::Gate => f.write_str("another guard is at the gate and does not pass"),
             Self::CameBack(counts) => {
                 f.write_str("came back again and again: ")?;
                 let count = |(name, n): &(String, u32)| format!("{name} ({n} times)");
@@ -220,7 +225,11 @@ impl Room {
         .collect();
         match wants {
             wants if wants.is_empty() => {
-                crowd.ahead.map_or(Entry::Ready, |pid| self.in_time(vec![Want::Ahead(pid)], now))
+                let gate = crowd.at_gate.then_some(Want::Gate);
+                match crowd.ahead.map(Want::Ahead).or(gate) {
+                    Some(want) => self.in_time(vec![want], now),
+                    None => Entry::Ready,
+                }
             }
             wants => self.in_time(wants, now),
         }
@@ -437,7 +446,12 @@ mod tests {
         let mut room = gate(needs, false, secs(0));
         let free = Reading { claimable: Some(Bytes::gib(30)), ..level(60) };
         let mut with = |reserved, ahead| {
-            words(&room.observe(&free, vec![], Crowd { reserved, ahead }, Moment::default()))
+            words(&room.observe(
+                &free,
+                vec![],
+                Crowd { reserved, ahead, at_gate: false },
+                Moment::default(),
+            ))
         };
         assert_eq!(
             with(Bytes::gib(20), None),

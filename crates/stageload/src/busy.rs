@@ -1,13 +1,19 @@
 //! The command lines that keep a job from starting.
 
+use std::sync::LazyLock;
+
 use regex::Regex;
 
 use crate::meter::ancestors;
 use crate::sys::Machine;
 
+/// A guard, or a shell around one.
+static GUARD: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(^|[\s/])stageload (guard|run|mesh|add|supervise)(\s|$)").ok());
+
 /// Command lines that match a pattern, like `pgrep -f`. Left out are this guard and everything
-/// above it, whose command lines hold the patterns themselves, and other guards with patterns
-/// (and the shells around them): two guards that wait for each other would wait for ever.
+/// above it, whose command lines hold the patterns themselves, and other guards: one that waits has
+/// no job yet, and the job of one that runs has a line of its own.
 pub(crate) fn busy_commands(machine: &Machine, patterns: &[Regex]) -> Vec<String> {
     if patterns.is_empty() {
         return Vec::new();
@@ -21,7 +27,7 @@ pub(crate) fn busy_commands(machine: &Machine, patterns: &[Regex]) -> Vec<String
 }
 
 fn is_guard(line: &str) -> bool {
-    line.contains("stageload") && line.contains("--busy")
+    GUARD.as_ref().is_some_and(|guard| guard.is_match(line))
 }
 
 // On a written `/proc`, so only where there is one.
@@ -38,6 +44,8 @@ mod tests {
             (11, "/usr/bin/stageload\0guard\0--busy\0train.py\0--\0python\0train.py\0"),
             (12, "sh\0-c\0stageload guard --busy train.py -- python train.py\0"),
             (13, "vim\0notes.txt\0"),
+            (15, "python\0/opt/venv/bin/stageload\0guard\0--\0python\0train.py\0"),
+            (16, "python\0/data/stageload/train.py\0--busy\0"),
             (14, ""),
         ];
         for (pid, line) in lines {
@@ -47,7 +55,9 @@ mod tests {
         }
         let machine = Machine::under(folder.path());
         let patterns = [Regex::new(r"train\.py").unwrap()];
-        assert_eq!(busy_commands(&machine, &patterns), ["python train.py"]);
+        let mut busy = busy_commands(&machine, &patterns);
+        busy.sort();
+        assert_eq!(busy, ["python /data/stageload/train.py --busy", "python train.py"]);
         assert!(busy_commands(&machine, &[]).is_empty());
     }
 }

@@ -20,6 +20,12 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// Two outputs that would overwrite each other.
+    #[error("--trace and --reason are the same file, {path}; give them two", path = path.display())]
+    SameFile {
+        /// Which.
+        path: PathBuf,
+    },
     /// A trace cannot be opened.
     #[error("cannot read the trace {path}: {source}", path = path.display())]
     Unreadable {

@@ -45,9 +45,13 @@ pub(crate) fn wait_for_room(
             Entry::Wait(_) => {}
         }
         let left = job.room.start_timeout.saturating_sub(sys::moment().since(began));
-        if let Some(Wake::Signal(signal)) = wakes.wait(job.policy.poll.min(SLOWEST).min(left)) {
-            observer.notice(&Notice::EndedBeforeStart { signal });
-            return Err(Outcome::Interrupted(signal));
+        match wakes.wait(job.policy.poll.min(SLOWEST).min(left)) {
+            Some(Wake::Signal(signal)) => {
+                observer.notice(&Notice::EndedBeforeStart { signal });
+                return Err(Outcome::Interrupted(signal));
+            }
+            Some(Wake::CtrlZ) => sys::suspend_self(),
+            _ => {}
         }
     }
 }
@@ -69,13 +73,16 @@ fn look(room: &mut Room, job: &Job, machine: &mut Machine, place: Option<&mut Pl
     let Some(place) = place else {
         return room.observe(&reading(&machine.gauges()), busy, Crowd::default(), sys::moment());
     };
-    // Without the lock two guards may start at once, which is better than none at all.
     let turn = place.turn();
-    let entry = room.observe(&reading(&machine.gauges()), busy, place.crowd(), sys::moment());
+    // Where there can be no lock two guards may start at once, which is better than none at all.
+    let at_gate = matches!(turn, Ok(None));
+    let crowd = Crowd { at_gate, ..place.crowd() };
+    let entry = room.observe(&reading(&machine.gauges()), busy, crowd, sys::moment());
     match &entry {
         Entry::Ready => place.admit(),
         Entry::Wait(wants) | Entry::TimedOut(wants) => {
-            let is_memory = |want: &Want| matches!(want, Want::NoFit { .. } | Want::Ahead(_));
+            let is_memory =
+                |want: &Want| matches!(want, Want::NoFit { .. } | Want::Ahead(_) | Want::Gate);
             place.wait_in_line(wants.iter().all(is_memory));
         }
     }

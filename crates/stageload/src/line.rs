@@ -3,9 +3,9 @@
 //! on it, which the system frees when the guard ends in whatever way: a file that can be locked is
 //! nobody's. Without that two jobs would pass the gate together, each into the same free memory.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,6 +17,8 @@ use crate::sys::{self, Machine, ProcessId};
 
 /// Looks are taken and claims made by one guard at a time.
 const GATE: &str = "gate.lock";
+/// Several that look one after the other take no longer.
+const A_TURN: Duration = Duration::from_millis(300);
 
 /// What a guard says of itself in its file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -74,11 +76,19 @@ impl Place {
         Ok(place)
     }
 
-    /// Waits for the moment in which nobody else looks or starts.
-    pub(crate) fn turn(&self) -> io::Result<Turn> {
+    /// The moment in which nobody else looks or starts; None if somebody else has it and keeps it. One
+    /// that stands still in its turn must not make this guard deaf to whoever wants to end it.
+    pub(crate) fn turn(&self) -> io::Result<Option<Turn>> {
         let gate = File::options().create(true).append(true).open(self.folder.join(GATE))?;
-        gate.lock()?;
-        Ok(Turn { _gate: gate })
+        let deadline = sys::now() + A_TURN;
+        loop {
+            match gate.try_lock() {
+                Ok(()) => return Ok(Some(Turn { _gate: gate })),
+                Err(TryLockError::Error(error)) => return Err(error),
+                Err(TryLockError::WouldBlock) if sys::now() >= deadline => return Ok(None),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
+            }
+        }
     }
 
     /// What the others take. Files that nobody holds any more are removed on the way.
@@ -151,7 +161,8 @@ impl Drop for Place {
 
 /// None for what nobody holds, and for what is only half written.
 fn claim_in(path: &Path) -> Option<Claim> {
-    let mut file = File::open(path).ok()?;
+    // A pipe of that name would have this guard wait for a writer.
+    let mut file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
     if file.try_lock_shared().is_ok() {
         fs::remove_file(path).ok();
         return None;

@@ -1,5 +1,8 @@
 //! `reason.json`: why a job was stopped or never started, for whoever started the guard.
 
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -23,12 +26,21 @@ struct ReasonFile<'a> {
 /// Makes sure now that the reason can be written later, and that none of an older run is left.
 pub(crate) fn clear_reason(job: &Job) -> Result<(), Error> {
     let Some(path) = &job.reason else { return Ok(()) };
+    if job.trace.as_ref().is_some_and(|trace| is_same_file(trace, path)) {
+        return Err(Error::SameFile { path: path.clone() });
+    }
     let file = create("reason", path)?;
     // Never a device: root could remove `/dev/null`.
     if !file.metadata().is_ok_and(|file| file.is_file()) {
         return Ok(());
     }
     std::fs::remove_file(path).map_err(|source| Error::unwritable("reason", path, source))
+}
+
+/// By whatever names. Both may be `/dev/null`.
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    let known = |path| std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file);
+    known(a).zip(known(b)).is_some_and(|(a, b)| (a.dev(), a.ino()) == (b.dev(), b.ino()))
 }
 
 /// Writes why the job was stopped or never started, where that is wanted.
@@ -46,6 +58,9 @@ fn reason_json(job: &Job, outcome: &Outcome) -> Option<String> {
     let (why, rule, stop) = match outcome {
         Outcome::Exited(_) | Outcome::Signaled(_) => return None,
         Outcome::Stopped(stop) => (stop.reason.to_string(), None, Some(&**stop)),
+        Outcome::Interrupted(libc::SIGKILL) => {
+            ("its guard was killed".to_owned(), Some("guard-death"), None)
+        }
         Outcome::Interrupted(signal) => (signal_name(*signal), Some("signal"), None),
         Outcome::NoRoom(why) => (why.clone(), Some("no-room"), None),
         Outcome::CannotStart(why) => (why.clone(), Some("cannot-start"), None),

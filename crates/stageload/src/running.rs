@@ -1,21 +1,19 @@
-//! One job while it runs: looks, takes in what it says, and stops it when the guard's verdict is
-//! to stop. Started by `supervisor.rs`, or taken over by `stand_by.rs`.
+//! One job while it runs: looks, takes in what it says, and has it stopped when the guard's verdict
+//! is to stop. Started by `supervisor.rs`, or taken over by `stand_by.rs`; how a job is stopped:
+//! `running/stopping.rs`.
 
-use std::fmt::Display;
+mod stopping;
+
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
-use stageload_core::{
-    End, Escalation, Event, EventKind, Guard, Reading, Reason, Record, Recovery, Return, Step,
-    Verdict, Warning,
-};
+use stageload_core::{End, Event, EventKind, Guard, Reading, Reason, Record, Verdict, Warning};
 
-use crate::job::Stop;
 use crate::leader::Leader;
 use crate::meter::Meter;
 use crate::notice::signal_name;
 use crate::others::{Grown, Others};
-use crate::sys::{self, ProcessId, Terminal};
+use crate::sys::{self, Terminal};
 use crate::tail::Tail;
 use crate::thinning::Thinning;
 use crate::trace_file::TraceWriter;
@@ -24,15 +22,15 @@ use crate::wake::{Wake, Wakes};
 use crate::warden::Warden;
 use crate::{Job, Notice, Observer, Outcome};
 
-/// Between two steps of a stopping: short, because the job may still be growing.
+/// Between two looks at who is still there.
 const TURN: Duration = Duration::from_millis(20);
-/// Between two looks at memory that is coming back.
-const RETURNING: Duration = Duration::from_millis(100);
 /// How long leftovers of an ended job may take to end as well before they are reported.
 const LEFTOVERS: Duration = Duration::from_millis(300);
 /// How late an event may be taken in: asking for the file's length costs next to nothing, a look
 /// does not.
 const EVENTS_WAIT: Duration = Duration::from_millis(100);
+/// How long the end of a run takes in what was written last.
+const LAST_EVENTS: Duration = Duration::from_secs(5);
 /// Megabytes of events that are taken in between two looks.
 const READS_PER_LOOK: usize = 4;
 /// In a dry run a broken rule is told this often.
@@ -62,10 +60,7 @@ pub(crate) struct Run<'a> {
 impl Run<'_> {
     pub(crate) fn guard_to_the_end(&mut self) -> Outcome {
         let outcome = self.watch();
-        self.hear();
-        if let Some(event) = self.tail.finish() {
-            self.take_in(event);
-        }
+        self.hear_out();
         // The last stage's window ends with the last look, so that one is always in the trace.
         self.thinning.next_counts();
         self.look();
@@ -96,6 +91,7 @@ impl Run<'_> {
             match self.wait_for_look() {
                 None | Some(Wake::Pressure) => {}
                 Some(Wake::Suspended) => self.suspend(),
+                Some(Wake::CtrlZ) => self.stand_still(),
                 Some(Wake::Ended) => return self.ended(),
                 Some(Wake::Signal(signal)) => {
                     self.stop(&format_args!("got {}", signal_name(signal)));
@@ -163,14 +159,29 @@ impl Run<'_> {
     /// A job that writes events without end must not keep the guard from looking.
     fn hear(&mut self) {
         for _ in 0..READS_PER_LOOK {
-            let (events, more) = self.tail.read();
-            for event in events {
-                self.take_in(event);
-            }
-            if !more {
+            if !self.hear_some() {
                 break;
             }
         }
+    }
+
+    /// Takes in what was written last, the line without an end included; leftovers of the job may go
+    /// on writing.
+    fn hear_out(&mut self) {
+        let deadline = sys::now() + LAST_EVENTS;
+        while self.hear_some() && sys::now() < deadline {}
+        if let Some(event) = self.tail.finish() {
+            self.take_in(event);
+        }
+    }
+
+    /// Whether there is more.
+    fn hear_some(&mut self) -> bool {
+        let (events, more) = self.tail.read();
+        for event in events {
+            self.take_in(event);
+        }
+        more
     }
 
     /// The job's clock is the guard's; what is outside the run is another clock and means now.
@@ -216,91 +227,6 @@ impl Run<'_> {
         self.record(&Record::Event(Event { t, note, ..Event::new(EventKind::Mark) }));
     }
 
-    /// None if the job ended by itself before it could be stopped.
-    fn stop_for(&mut self, reason: Reason) -> Option<Stop> {
-        if self.is_over() {
-            return None;
-        }
-        let at_verdict = self.last.clone();
-        let t = at_verdict.t;
-        let survivors = self.stop(&reason);
-        let grew = self.grown();
-        self.wait_for_memory(&at_verdict);
-        Some(Stop { reason, t, signalled: self.meter.signalled(), survivors, grew })
-    }
-
-    /// Ends the job: SIGTERM, SIGCONT so that a stopped process gets to see it, a grace, SIGKILL.
-    fn stop(&mut self, why: &dyn Display) -> Vec<ProcessId> {
-        self.ask_to_end();
-        let why = why.to_string();
-        let mut escalation = Escalation::begin(self.job.grace, self.last.footprint, sys::now());
-        // Said after it is done: an observer that blocks must not keep the job alive.
-        self.observer.notice(&Notice::Stopping { pid: self.leader.pid(), why: why.clone() });
-        self.show(true);
-        self.mark(&format!("stopping: {why}"));
-        let mut is_urgent = false;
-        loop {
-            if self.is_over() {
-                return Vec::new();
-            }
-            match escalation.step(self.last.footprint, is_urgent, sys::now()) {
-                Step::Wait => self.ask_to_end(),
-                Step::Kill => self.meter.signal_all(libc::SIGKILL, self.leader.group()),
-                Step::GiveUp => return self.survivors(),
-            }
-            let wake = self.wakes.wait(TURN);
-            let verdict = self.look();
-            let is_at_floor = matches!(&verdict, Verdict::Stop(reason) if reason.breach.is_floor());
-            is_urgent = is_at_floor || matches!(wake, Some(Wake::Signal(_)));
-        }
-    }
-
-    /// Whoever was not asked yet: a process may have been forked since. One that was stopped must be
-    /// continued to hear it.
-    fn ask_to_end(&mut self) {
-        self.meter.signal_new(libc::SIGTERM);
-        self.meter.signal_new(libc::SIGCONT);
-    }
-
-    /// That nobody was seen is believed only when the system says that the leader has ended.
-    fn is_over(&mut self) -> bool {
-        self.meter.found_nobody() && self.leader.has_ended()
-    }
-
-    /// Who is there in spite of SIGKILL. A meter that cannot look knows only who was there, so the
-    /// system is asked in ways that need no file.
-    fn survivors(&mut self) -> Vec<ProcessId> {
-        let leader = self.leader.pid();
-        let has_ended = self.leader.has_ended();
-        let is_there = |id: &ProcessId| {
-            if id.pid == leader { !has_ended } else { sys::exists(id.pid) }
-        };
-        let survivors: Vec<ProcessId> = self.meter.members().filter(is_there).collect();
-        if !survivors.is_empty() {
-            let pids = survivors.iter().map(|id| id.pid).collect();
-            self.observer.notice(&Notice::Survivors(pids));
-        }
-        survivors
-    }
-
-    /// The next job must not be judged on a machine that this one has not left yet.
-    fn wait_for_memory(&mut self, at_verdict: &Reading) {
-        let recovery = Recovery::begin(at_verdict, sys::now());
-        loop {
-            match recovery.observe(&self.last, sys::now()) {
-                Return::Back => return,
-                Return::Stranded(bytes) => {
-                    return self.observer.notice(&Notice::Stranded(bytes));
-                }
-                Return::Waiting => {}
-            }
-            if let Some(Wake::Signal(_)) = self.wakes.wait(RETURNING) {
-                return;
-            }
-            self.look();
-        }
-    }
-
     /// Ctrl-Z: the whole job stops, not only the group that the terminal reached, and the guard
     /// with it, so that the shell gets its prompt; `fg` and `bg` go on from here.
     fn suspend(&mut self) {
@@ -308,6 +234,14 @@ impl Run<'_> {
         self.meter.refresh();
         self.meter.signal_all(libc::SIGSTOP, self.leader.group());
         terminal.suspend(self.leader.group());
+        self.meter.signal_all(libc::SIGCONT, self.leader.group());
+    }
+
+    /// Ctrl-Z where the terminal is not the job's: nothing may go on behind a guard that stands still.
+    fn stand_still(&mut self) {
+        self.meter.refresh();
+        self.meter.signal_all(libc::SIGSTOP, self.leader.group());
+        sys::suspend_self();
         self.meter.signal_all(libc::SIGCONT, self.leader.group());
     }
 

@@ -4,7 +4,7 @@
 //! job runs: `running.rs`; what happens when this process is killed: `stand_by.rs`.
 
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 
 use stageload_core::{Baseline, Bytes, EVENTS_ENV, Guard, Reading, Record};
 
@@ -73,8 +73,12 @@ fn start(
     let began = sys::now();
     let meta = meta(job, &baseline);
     // Before there is a job, so that at no moment there is one that nobody would take over.
-    if let Some(warden) = &mut warden {
-        warden.brief(&brief(job, &token, baseline, events, began, &meta));
+    if let Some(waiting) = &mut warden {
+        let brief = brief(job, &token, baseline, events, began, &meta);
+        if let Err(error) = waiting.brief(&brief) {
+            observer.notice(&no_warden(&error));
+            warden = None;
+        }
     }
     let child = match command(job, events, &token, terminal.as_ref()).spawn() {
         Ok(child) => child,
@@ -128,11 +132,14 @@ fn warden(job: &Job, observer: &mut dyn Observer) -> Option<Warden> {
     match Warden::start(command) {
         Ok(warden) => Some(warden),
         Err(error) => {
-            let what = format!("nobody takes over if this guard is killed: {error}");
-            observer.notice(&Notice::Warning(what));
+            observer.notice(&no_warden(&error));
             None
         }
     }
+}
+
+fn no_warden(error: &std::io::Error) -> Notice {
+    Notice::Warning(format!("nobody takes over if this guard is killed: {error}"))
 }
 
 fn watched(child: &Child, watcher: ChildWatcher, machine: &Machine) -> ProcessId {
@@ -190,6 +197,9 @@ fn command(job: &Job, events: &Path, token: &str, terminal: Option<&Terminal>) -
     match terminal {
         Some(terminal) => terminal.lead_group(&mut command),
         None => sys::lead_session(&mut command),
+    }
+    if terminal.is_none() && sys::is_in_background() {
+        command.stdin(Stdio::null());
     }
     command
 }

@@ -1,9 +1,10 @@
 //! Reads a job's event file as it grows. A job may write anything into it: what is no event is
 //! counted and left out, and nothing it writes can stop the guard or fill its memory.
 
-use std::fs::File;
+use std::fs::{self, File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 
 use stageload_core::Event;
 
@@ -15,6 +16,7 @@ const LONGEST_LINE: usize = 64 << 10;
 /// The growing end of one event file.
 #[derive(Debug)]
 pub(crate) struct Tail {
+    path: PathBuf,
     file: File,
     offset: u64,
     partial: Vec<u8>,
@@ -24,7 +26,8 @@ pub(crate) struct Tail {
 
 impl Tail {
     pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
-        Ok(Self { file: File::open(path)?, offset: 0, partial: Vec::new(), bad_lines: 0 })
+        let (path, file) = (path.to_owned(), File::open(path)?);
+        Ok(Self { path, file, offset: 0, partial: Vec::new(), bad_lines: 0 })
     }
 
     /// Only what the job says from now on.
@@ -53,6 +56,20 @@ impl Tail {
     /// Whether the file has grown since it was last read, or was written anew.
     pub(crate) fn has_news(&self) -> bool {
         self.file.metadata().is_ok_and(|meta| meta.len() != self.offset)
+            || self.successor().is_some()
+    }
+
+    /// The file that now has this one's name: a job may remove its events and begin anew.
+    fn successor(&self) -> Option<File> {
+        let identity = |meta: &Metadata| (meta.dev(), meta.ino());
+        let named = fs::symlink_metadata(&self.path).ok().filter(Metadata::is_file)?;
+        let own = self.file.metadata().ok()?;
+        if identity(&named) == identity(&own) {
+            return None;
+        }
+        // What was a file just now could be a pipe by now, and nobody at its other end.
+        let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
+        File::options().read(true).custom_flags(flags).open(&self.path).ok()
     }
 
     /// The last line of a job that is gone, complete or not.
@@ -69,7 +86,10 @@ impl Tail {
             self.partial.clear();
         }
         if length == self.offset {
-            return Ok(false);
+            let Some(file) = self.successor() else { return Ok(false) };
+            self.partial.clear();
+            (self.file, self.offset) = (file, 0);
+            return Ok(true);
         }
         self.file.seek(SeekFrom::Start(self.offset))?;
         self.offset += (&self.file).take(PER_LOOK).read_to_end(fresh)? as u64;
@@ -100,6 +120,23 @@ mod tests {
 
     fn stages(events: &[Event]) -> Vec<&str> {
         events.iter().filter_map(|e| e.stage.as_deref()).collect()
+    }
+
+    #[test]
+    fn events_that_were_removed_and_begun_anew_are_read_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("events");
+        fs::write(&path, "{\"kind\":\"stage\",\"stage\":\"a\"}\n").unwrap();
+        let mut tail = Tail::open(&path).unwrap();
+        assert_eq!(stages(&tail.read().0), ["a"]);
+        fs::remove_file(&path).unwrap();
+        assert!(!tail.has_news());
+        // It may get the number that the old one had, if that is closed.
+        fs::write(&path, "{\"kind\":\"stage\",\"stage\":\"b\"}\n").unwrap();
+        assert!(tail.has_news());
+        assert!(tail.read().1, "there is more");
+        assert_eq!(stages(&tail.read().0), ["b"]);
+        assert!(!tail.has_news());
     }
 
     #[test]

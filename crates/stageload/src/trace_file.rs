@@ -3,14 +3,14 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use stageload_core::{Record, read_trace};
 
-use crate::Error;
+use crate::{Error, sys};
 
 /// Lines that may wait for the disk: 100 s of looks.
 const QUEUE: usize = 1000;
@@ -52,8 +52,20 @@ pub(crate) fn create(what: &'static str, path: &Path) -> Result<File, Error> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder
         .map_or(Ok(()), fs::create_dir_all)
-        .and_then(|()| File::create(path))
+        .and_then(|()| open_new(path))
         .map_err(|source| Error::unwritable(what, path, source))
+}
+
+/// Does not wait for a reader where the path is a pipe, because nobody may ever come.
+fn open_new(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true).custom_flags(libc::O_NONBLOCK);
+    let file = options.open(path).map_err(|error| match error.raw_os_error() {
+        Some(libc::ENXIO) => io::Error::other("it is a pipe that nobody reads"),
+        _ => error,
+    })?;
+    sys::set_blocking(&file)?;
+    Ok(file)
 }
 
 /// Writes one trace. A line goes to the thread that writes and comes back to be filled again: what one

@@ -20,6 +20,8 @@ pub(crate) enum Wake {
     Ended,
     /// The job's leader was stopped, as by Ctrl-Z.
     Suspended,
+    /// The guard is asked to stand still: Ctrl-Z in a pipeline, or while it waits for room.
+    CtrlZ,
     /// The system says that memory is getting short: time for a look.
     Pressure,
     /// The guard got this signal.
@@ -42,13 +44,13 @@ fn lock_listener() -> MutexGuard<'static, Listener> {
 fn forward(mut pipe: &PipeReader) {
     let mut byte = [0];
     while pipe.read_exact(&mut byte).is_ok() {
-        let signal = i32::from(byte[0]);
-        // A guard that Ctrl-Z stopped would guard nothing.
-        if signal != libc::SIGTSTP
-            && let Some(guard) = &lock_listener().guard
-        {
+        let wake = match i32::from(byte[0]) {
+            libc::SIGTSTP => Wake::CtrlZ,
+            signal => Wake::Signal(signal),
+        };
+        if let Some(guard) = &lock_listener().guard {
             // A guard that is done listens no more.
-            guard.send(Wake::Signal(signal)).ok();
+            guard.send(wake).ok();
         }
     }
 }
@@ -63,6 +65,7 @@ pub(crate) struct Wakes {
 
 impl Wakes {
     pub(crate) fn listen() -> Result<Self, Error> {
+        sys::survive_file_limits();
         let (sender, receiver) = channel();
         let mut listener = lock_listener();
         let (signals, pipe) = SignalPipe::open(&SIGNALS)

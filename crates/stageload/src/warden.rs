@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
@@ -19,6 +19,9 @@ use crate::sys::{self, ProcessId};
 
 /// The guard's last word.
 const GOOD_BYE: &str = "\"good-bye\"";
+
+/// How long the guard waits for its warden to take in what it will guard.
+const BRIEFING: Duration = Duration::from_secs(5);
 
 /// How long the guard waits for its warden to have heard that.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -59,9 +62,9 @@ pub(crate) struct Warden {
 
 impl Warden {
     /// Starts it, before there is a job.
-    pub(crate) fn start(command: &[OsString]) -> std::io::Result<Self> {
+    pub(crate) fn start(command: &[OsString]) -> io::Result<Self> {
         let [program, words @ ..] = command else {
-            return Err(std::io::ErrorKind::InvalidInput.into());
+            return Err(io::ErrorKind::InvalidInput.into());
         };
         let mut command = Command::new(program);
         command.args(words).stdin(Stdio::piped()).stdout(Stdio::null());
@@ -79,9 +82,17 @@ impl Warden {
         self.child.id() as i32
     }
 
-    /// Tells it what will be to guard.
-    pub(crate) fn brief(&mut self, brief: &Brief) {
-        self.say(brief);
+    /// Tells it what will be to guard. A command line can be longer than a pipe is.
+    pub(crate) fn brief(&mut self, brief: &Brief) -> io::Result<()> {
+        let Some(pipe) = &mut self.pipe else { return Err(io::ErrorKind::BrokenPipe.into()) };
+        let mut line = serde_json::to_vec(brief)?;
+        line.push(b'\n');
+        let told = write_patiently(pipe, &line, sys::now() + BRIEFING);
+        if told.is_err() {
+            // Half a brief is none.
+            self.pipe = None;
+        }
+        told
     }
 
     /// Tells it who belongs to the job, the leader first, each once: a child that hides may be found only by a guard
@@ -104,7 +115,8 @@ impl Warden {
         has_died
     }
 
-    /// A pipe that is full or closed is one that nobody reads any more.
+    /// A pipe that is full or closed is one that nobody reads any more. A line this short goes whole or
+    /// not at all.
     fn say(&mut self, what: &impl Serialize) {
         let Some(pipe) = &mut self.pipe else { return };
         if let Ok(mut line) = serde_json::to_vec(what) {
@@ -127,6 +139,21 @@ impl Drop for Warden {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
+}
+
+/// The pipe does not block; it is emptied while it is filled.
+fn write_patiently(mut pipe: &ChildStdin, mut rest: &[u8], deadline: Duration) -> io::Result<()> {
+    while !rest.is_empty() {
+        match pipe.write(rest) {
+            Ok(count) => rest = &rest[count..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && sys::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// The warden's end: what the guard left behind, or None if it needs no warden any more.

@@ -293,7 +293,7 @@ impl Engine {
         busy: Option<&Vec<String>>,
         now: Moment,
     ) -> Result<Effect, Vec<String>> {
-        let crowd = Crowd { reserved: self.reserved(held), ahead: None };
+        let crowd = Crowd { reserved: self.reserved(held), ..Crowd::default() };
         let Some(job) = self.jobs.get(&id) else { return Err(Vec::new()) };
         let memory = self.memory;
         let room = self.rooms.entry(id).or_insert_with(|| {

@@ -13,7 +13,8 @@ pub(super) fn escaped(text: &str) -> String {
             '<' => safe.push_str("&lt;"),
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
-            c if c.is_control() => safe.push(' '),
+            // Which XML does not allow, not even as an entity.
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => safe.push(' '),
             c => safe.push(c),
         }
     }

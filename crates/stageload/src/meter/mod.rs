@@ -175,15 +175,30 @@ impl Meter {
         let limit = if self.is_onlooker { Some(Bytes::ZERO) } else { limit };
         let Some(limit) = limit.filter(|_| held.len() > 1) else { return Some(plain) };
         let machine = &self.machine;
-        let exact =
-            |pid: &i32| Some(machine.footprint(*pid)?.saturating_sub(machine.proportional(*pid)?));
         let pids = held.iter().map(|(pid, _)| *pid).collect();
-        Some(self.shared.correct(plain, limit, pids, |pids| pids.iter().filter_map(exact).sum()))
+        Some(self.shared.correct(plain, limit, pids, |pids| excess(machine, pids)))
     }
 
     fn held_by(&self, cgroup: &Path) -> Option<Bytes> {
         self.machine.held_by(cgroup)
     }
+}
+
+/// What the plain sum over these processes counts more than once.
+fn excess(machine: &Machine, pids: &[i32]) -> Bytes {
+    let is_lent = |pid: i32| {
+        let parent = machine.process(pid).ok().flatten().map(|process| process.parent);
+        parent.is_some_and(|parent| pids.contains(&parent) && machine.has_memory_of(pid, parent))
+    };
+    let of = |pid: &i32| {
+        let held = machine.footprint(*pid)?;
+        if is_lent(*pid) {
+            Some(held)
+        } else {
+            Some(held.saturating_sub(machine.proportional(*pid)?))
+        }
+    };
+    pids.iter().filter_map(of).sum()
 }
 
 /// The machine's part of a reading.

@@ -66,6 +66,15 @@ impl Terminal {
     }
 }
 
+/// Whether this process has a terminal as its input that is somebody else's now: a job that reads from
+/// it would take the keys of whoever has it, since it is in another session and nothing stops it.
+#[expect(unsafe_code, reason = "std knows no process groups")]
+pub(crate) fn is_in_background() -> bool {
+    // SAFETY: these take and return numbers; tcgetpgrp is -1 where there is no terminal of this session.
+    let (own, foreground) = unsafe { (libc::getpgrp(), libc::tcgetpgrp(STDIN)) };
+    foreground >= 0 && foreground != own
+}
+
 impl Drop for Terminal {
     fn drop(&mut self) {
         set_foreground(self.own_group);

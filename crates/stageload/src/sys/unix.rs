@@ -200,10 +200,19 @@ fn pipe_for_life() -> io::Result<&'static (PipeReader, PipeWriter)> {
 }
 
 /// A handler that blocks on a full pipe would block the very thread that may have to empty it.
-#[expect(unsafe_code, reason = "std cannot make a pipe non-blocking")]
 pub(crate) fn set_nonblocking(pipe: &impl AsRawFd) -> io::Result<()> {
+    set_flags(pipe, libc::O_NONBLOCK)
+}
+
+/// For a file that was opened so that the opening itself could not block.
+pub(crate) fn set_blocking(file: &impl AsRawFd) -> io::Result<()> {
+    set_flags(file, 0)
+}
+
+#[expect(unsafe_code, reason = "std cannot change the flags of an open file")]
+fn set_flags(file: &impl AsRawFd, flags: i32) -> io::Result<()> {
     // SAFETY: fcntl with F_SETFL takes numbers and touches no memory.
-    let code = unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+    let code = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags) };
     if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
@@ -237,8 +246,20 @@ use libc::__errno_location as errno_place;
 #[cfg(target_os = "macos")]
 use libc::__error as errno_place;
 
-#[expect(unsafe_code, reason = "std does not handle signals")]
+/// A file that reaches the limit of its size (`ulimit -f`) shall be an error of the write, and not the
+/// end of this process. A handler, unlike ignoring, is not passed on to a program that is started.
+pub(crate) fn survive_file_limits() {
+    extern "C" fn leave_it_to_write(_: i32) {}
+    handle(libc::SIGXFSZ, leave_it_to_write);
+}
+
 fn catch(signal: i32) -> bool {
+    handle(signal, on_signal)
+}
+
+/// False where the signal was ignored, and stays so.
+#[expect(unsafe_code, reason = "std does not handle signals")]
+fn handle(signal: i32, handler: extern "C" fn(i32)) -> bool {
     // SAFETY: all-zero is a valid sigaction: the default disposition, no flags, no mask.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: `action` is a valid place for the old disposition; nothing is changed.
@@ -246,9 +267,9 @@ fn catch(signal: i32) -> bool {
     if action.sa_sigaction == libc::SIG_IGN {
         return false;
     }
-    action.sa_sigaction = on_signal as extern "C" fn(i32) as usize;
+    action.sa_sigaction = handler as usize;
     action.sa_flags = libc::SA_RESTART;
-    // SAFETY: `action` holds a handler of the right type that makes async-signal-safe calls only.
+    // SAFETY: `action` holds a handler of the right type; both of ours make async-signal-safe calls only.
     unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) == 0 }
 }
 

@@ -41,6 +41,10 @@ impl Machine {
         None
     }
 
+    pub(crate) fn has_memory_of(&self, _pid: i32, _other: i32) -> bool {
+        false
+    }
+
     pub(crate) fn command_line(&self, _pid: i32) -> Option<String> {
         None
     }
@@ -125,6 +129,10 @@ impl Terminal {
     }
 }
 
+pub(crate) fn is_in_background() -> bool {
+    false
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     Ended,
@@ -145,6 +153,10 @@ pub(crate) fn moment() -> Moment {
 }
 
 pub(crate) fn state_folder() -> io::Result<PathBuf> {
+    Err(unsupported())
+}
+
+pub(crate) fn set_blocking<T>(_file: &T) -> io::Result<()> {
     Err(unsupported())
 }
 
@@ -169,6 +181,8 @@ pub(crate) fn signal_group(_group: i32, _signal: i32) -> io::Result<()> {
 pub(crate) fn reap(_pid: i32) {}
 
 pub(crate) fn suspend_self() {}
+
+pub(crate) fn survive_file_limits() {}
 
 pub(crate) fn adopt_orphans() -> bool {
     false

@@ -84,6 +84,16 @@ impl Machine {
         status::proportional(&self.read(pid, "smaps_rollup")?)
     }
 
+    /// Whether the two have one and the same memory, as after vfork until the child runs its program:
+    /// each then holds all of it, and no count of shared pages says so. False where the system does not
+    /// tell (a container that forbids kcmp).
+    #[expect(unsafe_code, reason = "libc has only the number of this call")]
+    pub(crate) fn has_memory_of(&self, pid: i32, other: i32) -> bool {
+        const KCMP_VM: i32 = 1;
+        // SAFETY: kcmp takes numbers and touches no memory of this process.
+        self.is_here() && unsafe { libc::syscall(libc::SYS_kcmp, pid, other, KCMP_VM, 0, 0) } == 0
+    }
+
     pub(crate) fn command_line(&self, pid: i32) -> Option<String> {
         let raw = self.read(pid, "cmdline")?;
         let words = raw.split(|b| *b == 0).map(String::from_utf8_lossy);
