@@ -79,13 +79,13 @@ impl Machine {
         None
     }
 
-    #[expect(clippy::unused_self, reason = "the same call as on Linux, which has a root path")]
     /// A child shares its parent's memory only until it runs its program, and is listed only then.
     #[expect(clippy::unused_self, reason = "the same call as on Linux")]
     pub(crate) fn has_memory_of(&self, _pid: i32, _other: i32) -> bool {
         false
     }
 
+    #[expect(clippy::unused_self, reason = "the same call as on Linux, which has a root path")]
     pub(crate) fn command_line(&self, pid: i32) -> Option<String> {
         let raw = sysctl::arguments(pid)?;
         let (words, _) = split_arguments(&raw)?;
