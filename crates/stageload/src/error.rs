@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use stageload_core::BadLine;
+use stageload_core::queue::JobId;
 
 /// Anything this crate can fail at.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +71,79 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// Others have kept the queue to themselves for too long.
+    #[error(
+        "the queue {path} has been in use for 5 s on end; see whether a stageload process hangs, \
+         and try again",
+        path = path.display()
+    )]
+    QueueBusy {
+        /// Where.
+        path: PathBuf,
+    },
+    /// There is no space to write the queue.
+    #[error("the disk is full and the queue {path} cannot be written; free some space and try again",
+        path = path.display())]
+    QueueDiskFull {
+        /// Where.
+        path: PathBuf,
+    },
+    /// A later version has written the queue.
+    #[error(
+        "the queue {path} is of version {found} and this stageload knows {known} at most; it is left \
+         as it is. Update stageload, or set STAGELOAD_HOME to another folder",
+        path = path.display()
+    )]
+    NewerQueue {
+        /// Where.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+        /// The last that is known here.
+        known: i64,
+    },
+    /// The queue is damaged, and others have it open.
+    #[error(
+        "the queue {path} is damaged ({why}); end every stageload process: the next to start moves \
+         it aside and begins a new one",
+        path = path.display()
+    )]
+    DamagedQueue {
+        /// Where.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The queue cannot be read or written for another reason.
+    #[error("cannot use the queue {path}: {source}; see that its folder can be written",
+        path = path.display())]
+    Queue {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: rusqlite::Error,
+    },
+    /// Something in the queue is not what it should be.
+    #[error("the queue {path} has something in it that cannot be read: {source}; was it written by \
+        a newer stageload?", path = path.display())]
+    UnreadableJob {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: rusqlite::Error,
+    },
+    /// No job has this number.
+    #[error("there is no job {id}; `stageload queue` lists them")]
+    NoJob {
+        /// The number.
+        id: JobId,
+    },
+    /// A job was to come after one that comes after it.
+    #[error("job {id} would come after itself and never start; leave one of the two out")]
+    AfterItself {
+        /// The number.
+        id: JobId,
+    },
 }
 
 impl Error {
@@ -79,5 +153,25 @@ impl Error {
         source: io::Error,
     ) -> Self {
         Self::Unwritable { what, path: path.to_owned(), source }
+    }
+
+    /// What a failure of the database means for whoever uses the queue.
+    pub(crate) fn queue(path: &std::path::Path, source: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode as Code;
+        let path = path.to_owned();
+        match (source.sqlite_error_code(), &source) {
+            (Some(Code::DatabaseBusy | Code::DatabaseLocked), _) => Self::QueueBusy { path },
+            (Some(Code::DiskFull), _) => Self::QueueDiskFull { path },
+            (Some(Code::DatabaseCorrupt | Code::NotADatabase), _) => {
+                Self::DamagedQueue { path, why: source.to_string() }
+            }
+            (
+                _,
+                rusqlite::Error::FromSqlConversionFailure(..)
+                | rusqlite::Error::InvalidColumnType(..)
+                | rusqlite::Error::IntegralValueOutOfRange(..),
+            ) => Self::UnreadableJob { path, source },
+            _ => Self::Queue { path, source },
+        }
     }
 }

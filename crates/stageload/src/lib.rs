@@ -59,6 +59,7 @@ mod others;
 mod reason;
 mod running;
 mod stand_by;
+pub mod store;
 mod supervisor;
 mod sys;
 mod tail;
