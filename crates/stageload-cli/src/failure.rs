@@ -5,7 +5,7 @@ use std::fmt;
 
 use stageload::Error;
 
-/// A process that is not there or must not be looked at.
+/// A process or a job that is not there, or must not be looked at.
 const NO_PROCESS: i32 = 1;
 /// Bad input data.
 const DATA: i32 = 65;
@@ -13,6 +13,10 @@ const DATA: i32 = 65;
 const NO_INPUT: i32 = 66;
 /// Something that the work needs is not on this system.
 const UNAVAILABLE: i32 = 69;
+/// A command line that makes no sense.
+const USAGE: i32 = 2;
+/// Somebody else does it already.
+const TEMPORARY: i32 = 75;
 /// Anything else.
 const INTERNAL: i32 = 70;
 /// An output that cannot be created.
@@ -33,6 +37,11 @@ impl Failure {
     /// A program that is not there.
     pub(crate) fn cannot_start(text: String) -> Self {
         Self { text, code: CANNOT_START }
+    }
+
+    /// Flags that do not go together.
+    pub(crate) fn usage(text: impl Into<String>) -> Self {
+        Self { text: text.into(), code: USAGE }
     }
 
     /// Something that the system lacks.
@@ -77,7 +86,15 @@ impl From<Error> for Failure {
             Error::Unwritable { .. } | Error::SameFile { .. } => CANNOT_CREATE,
             Error::Unreadable { .. } => NO_INPUT,
             Error::BadTrace { .. } | Error::EmptyTrace { .. } => DATA,
-            Error::NoProcess { .. } | Error::Unmeasurable { .. } => NO_PROCESS,
+            Error::NoProcess { .. } | Error::Unmeasurable { .. } | Error::NoJob { .. } => {
+                NO_PROCESS
+            }
+            Error::AfterItself { .. } => USAGE,
+            Error::EngineRuns { .. } | Error::QueueBusy { .. } => TEMPORARY,
+            Error::QueueDiskFull { .. } => CANNOT_WRITE,
+            Error::DamagedQueue { .. } | Error::NewerQueue { .. } | Error::UnreadableJob { .. } => {
+                DATA
+            }
             _ => INTERNAL,
         };
         Self { text: error.to_string(), code }

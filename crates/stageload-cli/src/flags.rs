@@ -11,6 +11,8 @@ use regex::Regex;
 use stageload::core::{Bytes, Grace, Percent, Policy, RoomPolicy, Span};
 use stageload::{Job, OnGuardDeath};
 
+use crate::failure::Failure;
+
 /// When a running job is stopped.
 #[derive(Debug, Clone, Copy, clap::Args)]
 #[command(next_help_heading = "Guard")]
@@ -120,10 +122,36 @@ impl GuardFlags {
     /// Whether any of them stands on the command line.
     pub(crate) fn are_given(given: &ArgMatches) -> bool {
         let own = Self::augment_args(clap::Command::new("guard"));
-        own.get_arguments().map(|flag| flag.get_id().as_str()).any(|flag| {
-            let is_known = given.try_contains_id(flag).is_ok();
-            is_known && given.value_source(flag) == Some(ValueSource::CommandLine)
-        })
+        own.get_arguments().any(|flag| is_given(given, flag.get_id().as_str()))
+    }
+
+    /// What its peak is declared to be.
+    pub(crate) const fn need(&self) -> Option<Bytes> {
+        self.need
+    }
+
+    /// Whether nothing shall be stopped.
+    pub(crate) const fn is_dry_run(&self) -> bool {
+        self.dry_run
+    }
+
+    /// Where the trace and the reason shall lie.
+    pub(crate) fn files(&self) -> (Option<PathBuf>, Option<PathBuf>) {
+        (self.trace.clone(), self.reason.clone())
+    }
+
+    /// For a command that keeps these files itself.
+    pub(crate) fn refuse_files(&self, command: &str) -> Result<(), Failure> {
+        let given = [(self.trace.is_some(), "--trace"), (self.reason.is_some(), "--reason")];
+        match given.iter().find(|(is_given, _)| *is_given) {
+            Some((_, flag)) => Err(Failure::usage(format!(
+                "{flag} is not for `{command}`: the queue keeps it, and `stageload show JOB` says where"
+            ))),
+            None if self.dry_run => {
+                Err(Failure::usage("--dry-run needs no queue: use `stageload guard --dry-run`"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The job that these flags make of a command.
@@ -148,9 +176,17 @@ impl GuardFlags {
             dry_run: self.dry_run,
             trace: self.trace,
             reason: self.reason,
+            events: None,
+            token: None,
             meta: serde_json::Map::new(),
         }
     }
+}
+
+/// Whether a flag stands on the command line.
+pub(crate) fn is_given(given: &ArgMatches, flag: &str) -> bool {
+    let is_known = given.try_contains_id(flag).is_ok();
+    is_known && given.value_source(flag) == Some(ValueSource::CommandLine)
 }
 
 fn positive(text: &str) -> Result<Span, String> {

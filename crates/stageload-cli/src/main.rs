@@ -33,6 +33,20 @@ enum Command {
     Replay(commands::replay::Args),
     Meter(commands::meter::Args),
     Mesh(commands::mesh::Args),
+    Run(commands::queue::run::Args),
+    Add(commands::queue::add::Args),
+    Queue(commands::queue::list::Args),
+    Show(commands::queue::show::Show),
+    Log(commands::queue::show::Log),
+    Stop(commands::queue::control::Stop),
+    Pause(commands::queue::control::Pause),
+    Resume(commands::queue::control::Resume),
+    Retry(commands::queue::control::Retry),
+    Move(commands::queue::control::Move),
+    Clear(commands::queue::control::Clean),
+    Engine(commands::queue::engine::Args),
+    #[command(hide = true)]
+    Supervise(commands::queue::engine::SuperviseArgs),
     #[command(hide = true)]
     StandBy(commands::stand_by::Args),
 }
@@ -44,6 +58,19 @@ fn main() -> ExitCode {
         Command::Replay(args) => commands::replay::run(&args),
         Command::Meter(args) => commands::meter::run(&args),
         Command::Mesh(args) => commands::mesh::run(args),
+        Command::Run(args) => commands::queue::run::run(args),
+        Command::Add(args) => commands::queue::add::run(args),
+        Command::Queue(args) => commands::queue::list::run(&args),
+        Command::Show(args) => commands::queue::show::show(&args),
+        Command::Log(args) => commands::queue::show::log(&args),
+        Command::Stop(args) => commands::queue::control::stop(&args),
+        Command::Pause(args) => commands::queue::control::pause(&args),
+        Command::Resume(args) => commands::queue::control::resume(&args),
+        Command::Retry(args) => commands::queue::control::retry(&args),
+        Command::Move(args) => commands::queue::control::move_to(&args),
+        Command::Clear(args) => commands::queue::control::clear(&args),
+        Command::Engine(args) => commands::queue::engine::run(&args),
+        Command::Supervise(args) => commands::queue::engine::run_supervise(&args),
         Command::StandBy(_) => commands::stand_by::run(),
     };
     let code = result.unwrap_or_else(|failure: Failure| {
@@ -54,14 +81,17 @@ fn main() -> ExitCode {
     ExitCode::from(u8::try_from(code).unwrap_or(1))
 }
 
-/// clap's own parsing, with one thing more: whether the guard's flags were given at all.
+/// clap's own parsing, with one thing more: which of the guard's flags were given at all.
 fn parse() -> Cli {
     let matches = Cli::command().get_matches();
-    let has_guard_flags =
-        matches.subcommand().is_some_and(|(_, given)| flags::GuardFlags::are_given(given));
+    let given = matches.subcommand().map(|(_, given)| given);
+    let has_guard_flags = given.is_some_and(flags::GuardFlags::are_given);
+    let has_timeout = given.is_some_and(|given| flags::is_given(given, "start_timeout"));
     let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    if let Command::Mesh(args) = &mut cli.command {
-        args.has_guard_flags = has_guard_flags;
+    match &mut cli.command {
+        Command::Mesh(args) => args.has_guard_flags = has_guard_flags,
+        Command::Add(args) => args.has_timeout = has_timeout,
+        _ => {}
     }
     cli
 }

@@ -43,6 +43,15 @@ pub(crate) fn stream(text: &str) -> io::Result<()> {
     stdout.flush()
 }
 
+/// Bytes of a job for whoever asked for them.
+pub(crate) fn bytes(bytes: &[u8]) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(unwritable(&error)),
+        _ => Ok(()),
+    }
+}
+
 /// A log line, stamped.
 pub(crate) fn log(line: &str) {
     // Command lines of others get in here too.

@@ -132,6 +132,13 @@ pub enum Error {
         /// Why.
         source: rusqlite::Error,
     },
+    /// One engine runs the queue already.
+    #[error("an engine runs this queue already{}; there is nothing to do",
+        pid.map_or_else(String::new, |pid| format!(" (pid {pid})")))]
+    EngineRuns {
+        /// Its number, as it was written down.
+        pid: Option<i32>,
+    },
     /// No job has this number.
     #[error("there is no job {id}; `stageload queue` lists them")]
     NoJob {

@@ -40,6 +40,10 @@ pub struct Job {
     pub trace: Option<PathBuf>,
     /// Where the reason goes if the job is stopped or finds no room.
     pub reason: Option<PathBuf>,
+    /// Where it finds the file for its events; a folder of its own that is removed afterwards if None.
+    pub events: Option<PathBuf>,
+    /// What marks its processes; made up if None.
+    pub token: Option<String>,
     /// Free-form facts for the start record of the trace.
     pub meta: Map<String, Value>,
 }

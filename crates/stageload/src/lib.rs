@@ -36,6 +36,8 @@
 //!     dry_run: false,
 //!     trace: Some("trace.jsonl".into()),
 //!     reason: None,
+//!     events: None,
+//!     token: None,
 //!     meta: Default::default(),
 //! };
 //! let outcome = run(&job, &mut Silent)?;
@@ -53,9 +55,11 @@ mod job;
 mod leader;
 mod line;
 mod live_meter;
+mod logs;
 mod meter;
 mod notice;
 mod others;
+pub mod queue;
 mod reason;
 mod running;
 mod stand_by;
@@ -79,6 +83,7 @@ pub use chart::chart;
 pub use error::Error;
 pub use job::{JOB_ENV, Job, OnGuardDeath, Outcome, Signalled, Stop};
 pub use live_meter::LiveMeter;
+pub use logs::{Log, read_log};
 pub use notice::{Notice, Observer, Silent};
 pub use others::Grown;
 pub use stand_by::stand_by;

@@ -140,6 +140,8 @@ fn job(brief: &Brief) -> Job {
         dry_run: false,
         trace: brief.trace.clone(),
         reason: brief.reason.clone(),
+        events: None,
+        token: None,
         meta: serde_json::Map::new(),
     }
 }

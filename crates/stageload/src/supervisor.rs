@@ -32,7 +32,7 @@ pub fn run(job: &Job, observer: &mut dyn Observer) -> Result<Outcome, Error> {
         .prefix("stageload-")
         .tempdir()
         .map_err(|source| Error::System { doing: "make a folder for the job's events", source })?;
-    let events = folder.path().join("events.jsonl");
+    let events = job.events.clone().unwrap_or_else(|| folder.path().join("events.jsonl"));
     create("event file", &events)?;
     let mut machine = Machine::here();
     let outcome = match gate::wait_for_room(job, &mut machine, &wakes, observer) {
@@ -68,7 +68,7 @@ fn start(
     let terminal = Terminal::to_hand_over();
     sys::lock_memory();
     observer.notice(&starting(job, baseline.swap_used));
-    let token = token();
+    let token = job.token.clone().unwrap_or_else(new_token);
     // Before the job can say anything, so that no event of it lies before the trace.
     let began = sys::now();
     let meta = meta(job, &baseline);
@@ -204,7 +204,8 @@ fn command(job: &Job, events: &Path, token: &str, terminal: Option<&Terminal>) -
     command
 }
 
-fn token() -> String {
+/// One that no other job has.
+pub(crate) fn new_token() -> String {
     format!("{:x}-{:x}", std::process::id(), sys::now().as_nanos())
 }
 

@@ -6,8 +6,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use stageload_core::queue::{Expected, Lower};
-use stageload_core::{Grace, Policy, RoomPolicy};
+use stageload_core::queue::{Expected, JobId, Lower};
+use stageload_core::{Bytes, Grace, Policy, RoomPolicy};
 
 use crate::OnGuardDeath;
 
@@ -47,6 +47,9 @@ pub struct Spec {
     pub declared: Option<Expected>,
     /// What may be tried after a kill.
     pub lower: Lower,
+    /// It runs in the terminal of whoever queued it, and not without that.
+    #[serde(default)]
+    pub in_terminal: bool,
 }
 
 /// A preset with the values that were chosen for it.
@@ -62,6 +65,81 @@ pub struct PresetUse {
     /// The files that it will make, absolute.
     #[serde(with = "paths")]
     pub outputs: Vec<PathBuf>,
+}
+
+/// Of [`QueueView`]: it grows when a key changes its meaning, not when one is added.
+pub const QUEUE_VERSION: u32 = 1;
+
+/// The queue as it is shown. Sizes are bytes, times seconds; what is not known is null.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QueueView {
+    /// [`QUEUE_VERSION`].
+    pub version: u32,
+    /// Whether an engine runs.
+    pub engine: bool,
+    /// Why nothing is started, if so.
+    pub paused: Option<String>,
+    /// Those that are not over: what runs, then what waits in the order in which it will run.
+    pub jobs: Vec<JobView>,
+    /// Those that are over, the last first.
+    pub history: Vec<JobView>,
+}
+
+/// A job as it is shown.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobView {
+    /// Its number.
+    pub id: JobId,
+    /// The name of the state it is in.
+    pub state: String,
+    /// What it waits for, or why it ended so.
+    pub why: Option<String>,
+    /// Whether it may have a process.
+    pub is_active: bool,
+    /// Its place in its lane if it waits, from 1 on.
+    pub place: Option<usize>,
+    /// Its lane.
+    pub lane: String,
+    /// Whose turn it takes.
+    pub owner: String,
+    /// Who queued it.
+    pub who: Option<String>,
+    /// Higher comes first.
+    pub priority: i32,
+    /// What it comes after.
+    pub after: Vec<JobId>,
+    /// The program and its arguments, as far as they are text.
+    pub command: Vec<String>,
+    /// The folder it runs in.
+    pub folder: String,
+    /// The preset it was made from.
+    pub preset: Option<String>,
+    /// How often it was started.
+    pub attempts: u32,
+    /// The folder with the trace and the output of the last attempt.
+    pub files: Option<String>,
+    /// The stage it is in.
+    pub stage: Option<String>,
+    /// What it holds now.
+    pub footprint: Option<Bytes>,
+    /// The machine's swap now.
+    pub swap_used: Option<Bytes>,
+    /// What it is expected to hold at most.
+    pub expected_peak: Option<Bytes>,
+    /// In which stage.
+    pub expected_stage: Option<String>,
+    /// What the last attempt held at most.
+    pub peak: Option<Bytes>,
+    /// By how much swap grew in it, at most.
+    pub swap_peak: Option<Bytes>,
+    /// How long the last attempt has run. Waiting does not count.
+    pub seconds: Option<f64>,
+    /// How long it will still run, from at least two runs of its kind.
+    pub eta_seconds: Option<f64>,
+    /// When it was queued, since 1970.
+    pub added_utc: f64,
+    /// When it came to its state, since 1970.
+    pub changed_utc: f64,
 }
 
 /// A word of a command line: text where it is text, else its bytes. File names need not be UTF-8.
@@ -138,7 +216,7 @@ mod tests {
     use std::os::unix::ffi::OsStringExt;
     use std::time::Duration;
 
-    use stageload_core::{Bytes, Percent};
+    use stageload_core::Percent;
 
     use super::*;
 
@@ -175,6 +253,7 @@ mod tests {
             key: "mesh grid=1024".into(),
             declared: None,
             lower: Lower::Nothing,
+            in_terminal: false,
         };
         let text = serde_json::to_string(&spec).unwrap();
         assert!(text.contains("मेश $(touch x).png"), "{text}");

@@ -58,6 +58,8 @@ fn job_over_its_limit() -> Job {
         dry_run: false,
         trace: None,
         reason: None,
+        events: None,
+        token: None,
         meta: serde_json::Map::new(),
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod guard;
 pub(crate) mod mesh;
 pub(crate) mod meter;
+pub(crate) mod queue;
 pub(crate) mod replay;
 pub(crate) mod stand_by;
 pub(crate) mod summary;

@@ -105,7 +105,7 @@ impl Engine {
     pub fn on(&mut self, event: Event, now: Moment) -> Vec<Effect> {
         match event {
             Event::Loaded { jobs, turns, paused } => {
-                self.load(jobs, turns, paused);
+                self.load(jobs, turns, paused, now);
                 Vec::new()
             }
             Event::Found { job, attempt, life } => self.found(job, attempt, life, now),
@@ -137,8 +137,14 @@ impl Engine {
         self.paused.is_none() && self.jobs.values().any(|job| job.state.is_queued())
     }
 
-    fn load(&mut self, jobs: Vec<Job>, turns: Turns, paused: Option<String>) {
+    fn load(&mut self, jobs: Vec<Job>, turns: Turns, paused: Option<String>, now: Moment) {
+        let active: Vec<JobId> = self.active().map(|(id, _)| id).collect();
         self.jobs = jobs.into_iter().map(|job| (job.id, job)).collect();
+        // Their supervisors have written the end themselves.
+        let is_over = |id: &JobId| self.jobs.get(id).is_none_or(|job| !job.state.is_active());
+        if let Some(id) = active.into_iter().find(is_over) {
+            self.expect_memory_of(id, now);
+        }
         self.turns = turns;
         self.paused = paused;
         let jobs = &self.jobs;
@@ -153,6 +159,9 @@ impl Engine {
         let settle = |state| Effect::Settle { job: id, attempt: Some(attempt), state };
         let effects = match life {
             Life::Alive => return Vec::new(),
+            Life::NeverBegan if matches!(job.state, JobState::Stopping { .. }) => {
+                vec![settle(JobState::Stopped)]
+            }
             Life::NeverBegan => vec![settle(JobState::queued())],
             Life::Over(ending) => vec![after(job, attempt, &ending)],
             Life::Vanished { rebooted, last } => {

@@ -137,6 +137,8 @@ fn owners_take_turns_and_nobodys_hundred_jobs_hold_up_anothers_one() {
     jobs.push(Job { priority: 1, ..owned(102, "batch") });
     let order: Vec<i64> = Turns::default().order(jobs.iter()).iter().map(|job| job.id.0).collect();
     assert_eq!(order[..4], [102, 101, 1, 2]);
+    let all = Turns::default().order(jobs.iter()).len();
+    assert_eq!(all, jobs.len());
     let mut turns = Turns::default();
     turns.serve("ram", "me", 7);
     let order: Vec<i64> = turns.order(jobs.iter()).iter().map(|job| job.id.0).collect();
@@ -219,6 +221,23 @@ fn the_next_job_waits_until_the_memory_of_the_last_has_come_back() {
     found(&mut engine, 1, Life::Over(Ending::Exited { code: 0, means: None }), 1);
     assert_eq!(told(&look(&mut engine, 21, 2), 2), "the memory of job 1 is coming back");
     assert_eq!(look(&mut engine, 40, 3), [start(2)]);
+}
+
+#[test]
+fn memory_is_waited_for_also_when_the_supervisor_has_written_the_end_itself() {
+    let mut engine = engine(vec![running(job(1)), job(2)]);
+    look_with(&mut engine, 20, 0, &[(1, 20)], &[]);
+    let jobs = vec![job(2)];
+    engine.on(Event::Loaded { jobs, turns: Turns::default(), paused: None }, secs(1));
+    assert_eq!(told(&look(&mut engine, 21, 2), 2), "the memory of job 1 is coming back");
+    assert_eq!(look(&mut engine, 40, 3), [start(2)]);
+}
+
+#[test]
+fn a_job_that_was_stopped_before_it_began_is_stopped_and_not_put_back() {
+    let stopping = Job { attempts: 1, state: JobState::Stopping { attempt: 1 }, ..job(1) };
+    let mut engine = engine(vec![stopping]);
+    assert_eq!(settled(&found(&mut engine, 1, Life::NeverBegan, 0)), JobState::Stopped);
 }
 
 #[test]

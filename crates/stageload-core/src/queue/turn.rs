@@ -3,7 +3,7 @@
 //! the first in line.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::{Job, JobId, JobState};
 
@@ -33,18 +33,34 @@ impl Turns {
 
     /// The lane's jobs that wait, in the order in which they will be served if nobody else comes.
     pub fn order<'a>(&self, jobs: impl Iterator<Item = &'a Job>) -> Vec<&'a Job> {
-        let mut waiting: BTreeMap<JobId, &Job> = jobs.map(|job| (job.id, job)).collect();
-        let mut turns = self.clone();
+        let mut waiting: Vec<&Job> = jobs.filter(|job| job.state.is_queued()).collect();
+        waiting.sort_by_key(|job| (Reverse(job.priority), job.position, job.id));
+        let mut last: BTreeMap<&str, i64> = BTreeMap::new();
         let mut next = self.served.values().max().map_or(0, |last| last.saturating_add(1));
         let mut order = Vec::with_capacity(waiting.len());
-        while let Some(job) = turns.next(waiting.values().copied()) {
-            waiting.remove(&job.id);
-            turns.serve(&job.lane, &job.owner, next);
-            next = next.saturating_add(1);
-            order.push(job);
+        for equals in waiting.chunk_by(|a, b| a.priority == b.priority) {
+            let mut lines: BTreeMap<&str, VecDeque<&Job>> = BTreeMap::new();
+            for job in equals {
+                last.entry(&job.owner).or_insert_with(|| self.last(job));
+                lines.entry(&job.owner).or_default().push_back(job);
+            }
+            while let Some(owner) = first_owner(&lines, &last) {
+                order.extend(lines.get_mut(owner).and_then(VecDeque::pop_front));
+                last.insert(owner, next);
+                next = next.saturating_add(1);
+            }
         }
         order
     }
+}
+
+/// The owner who was served longest ago, of those who have jobs left.
+fn first_owner<'a>(
+    lines: &BTreeMap<&'a str, VecDeque<&Job>>,
+    last: &BTreeMap<&str, i64>,
+) -> Option<&'a str> {
+    let heads = lines.iter().filter_map(|(owner, jobs)| Some((*owner, *jobs.front()?)));
+    heads.min_by_key(|(owner, job)| (last.get(owner), job.position, job.id)).map(|(owner, _)| owner)
 }
 
 /// What keeps a job from having a turn at all.

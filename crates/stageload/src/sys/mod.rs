@@ -34,23 +34,27 @@ mod unsupported;
 #[cfg(all(fuzzing, target_os = "linux"))]
 pub(crate) use linux::read_anything;
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{Gpu, Grip, Machine, adopt_orphans, be_prompt, lock_memory, on_pressure};
+pub(crate) use linux::{
+    Gpu, Grip, Machine, adopt_orphans, be_prompt, boot_id, lock_memory, on_pressure, punch_hole,
+};
 #[cfg(target_os = "macos")]
-pub(crate) use macos::{Gpu, Grip, Machine, adopt_orphans, be_prompt, lock_memory, on_pressure};
+pub(crate) use macos::{
+    Gpu, Grip, Machine, adopt_orphans, be_prompt, boot_id, lock_memory, on_pressure, punch_hole,
+};
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub(crate) use terminal::{Terminal, is_in_background};
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub(crate) use unix::{
-    Change, SignalPipe, become_program, exists, lead_session, moment, now, reap, set_blocking,
-    set_nonblocking, signal_group, state_folder, survive_file_limits, suspend_self,
-    wait_for_change,
+    Change, SignalPipe, become_program, exists, first_hole, lead_session, leave_open, moment, now,
+    reap, set_blocking, set_nonblocking, signal_group, state_folder, survive_file_limits,
+    suspend_self, wait_for_change,
 };
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 pub(crate) use unsupported::{
     Change, Gpu, Grip, Machine, SignalPipe, Terminal, adopt_orphans, be_prompt, become_program,
-    exists, is_in_background, lead_session, lock_memory, moment, now, on_pressure, reap,
-    set_blocking, set_nonblocking, signal_group, state_folder, survive_file_limits, suspend_self,
-    wait_for_change,
+    boot_id, exists, first_hole, is_in_background, lead_session, leave_open, lock_memory, moment,
+    now, on_pressure, punch_hole, reap, set_blocking, set_nonblocking, signal_group, state_folder,
+    survive_file_limits, suspend_self, wait_for_change,
 };
 
 /// A process, told apart from a later one with the same number by when it started.

@@ -1,5 +1,6 @@
 //! What Linux and macOS share: the clock, sessions, signals, waiting for a child.
 
+use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
@@ -202,6 +203,29 @@ fn pipe_for_life() -> io::Result<&'static (PipeReader, PipeWriter)> {
 /// A handler that blocks on a full pipe would block the very thread that may have to empty it.
 pub(crate) fn set_nonblocking(pipe: &impl AsRawFd) -> io::Result<()> {
     set_flags(pipe, libc::O_NONBLOCK)
+}
+
+/// Has the programs that are started from here on keep this file open, and the locks on it with it.
+#[expect(unsafe_code, reason = "std has every file closed when a program starts")]
+pub(crate) fn leave_open(file: &impl AsRawFd) -> io::Result<()> {
+    // SAFETY: fcntl with F_SETFD takes numbers and touches no memory.
+    let code = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFD, 0) };
+    if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Where a file has its first hole: its start and its end, in bytes. None if there is none but the end
+/// of the file.
+pub(crate) fn first_hole(file: &File) -> Option<(u64, u64)> {
+    let start = seek(file, 0, libc::SEEK_HOLE)?;
+    let end = seek(file, start, libc::SEEK_DATA)?;
+    Some((start as u64, end as u64))
+}
+
+#[expect(unsafe_code, reason = "std knows no holes")]
+fn seek(file: &File, from: i64, whence: i32) -> Option<i64> {
+    // SAFETY: lseek takes numbers and touches no memory.
+    let at = unsafe { libc::lseek(file.as_raw_fd(), from, whence) };
+    (at >= 0).then_some(at)
 }
 
 /// For a file that was opened so that the opening itself could not block.

@@ -3,6 +3,7 @@
 #![expect(clippy::unused_self, reason = "the same calls as on Linux, which has a root path")]
 
 use std::convert::Infallible;
+use std::fs::File;
 use std::io::{self, PipeReader};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -189,6 +190,22 @@ pub(crate) fn adopt_orphans() -> bool {
 }
 
 pub(crate) fn lock_memory() {}
+
+pub(crate) fn leave_open<T>(_file: &T) -> io::Result<()> {
+    Err(unsupported())
+}
+
+pub(crate) fn first_hole(_file: &File) -> Option<(u64, u64)> {
+    None
+}
+
+pub(crate) fn punch_hole(_file: &File, _from: u64, _length: u64) -> io::Result<()> {
+    Err(unsupported())
+}
+
+pub(crate) fn boot_id() -> Option<String> {
+    None
+}
 
 pub(crate) fn be_prompt() {}
 

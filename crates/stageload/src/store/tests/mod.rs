@@ -71,6 +71,7 @@ fn spec(key: &str) -> Spec {
         key: key.into(),
         declared: None,
         lower: Lower::Nothing,
+        in_terminal: false,
     }
 }
 

@@ -14,8 +14,9 @@ mod stat;
 mod status;
 mod text;
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use stageload_core::Bytes;
@@ -180,6 +181,21 @@ pub(crate) fn lock_memory() {
 pub(crate) fn be_prompt() {
     // SAFETY: setpriority takes numbers and touches no memory; 0 is the calling thread.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -15) };
+}
+
+/// Gives a part of a file back to the disk; it reads as zeros from then on.
+#[expect(unsafe_code, reason = "std makes no holes")]
+pub(crate) fn punch_hole(file: &File, from: u64, length: u64) -> io::Result<()> {
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    // SAFETY: fallocate takes numbers and touches no memory.
+    let code = unsafe { libc::fallocate(file.as_raw_fd(), mode, from as i64, length as i64) };
+    if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// What this start of the machine is called; another after each reboot.
+pub(crate) fn boot_id() -> Option<String> {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(id.trim().to_owned())
 }
 
 /// Everything here that reads what others wrote, for the fuzzer and the test below.

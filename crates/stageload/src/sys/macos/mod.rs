@@ -13,7 +13,9 @@ mod queue;
 mod symbol;
 mod sysctl;
 
+use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -150,6 +152,25 @@ pub(crate) fn be_prompt() {
     let class = libc::qos_class_t::QOS_CLASS_USER_INTERACTIVE;
     // SAFETY: the call takes two numbers and touches no memory; if it fails, nothing has changed.
     unsafe { libc::pthread_set_qos_class_self_np(class, 0) };
+}
+
+/// Gives a part of a file back to the disk; it reads as zeros from then on.
+#[expect(unsafe_code, reason = "std makes no holes")]
+pub(crate) fn punch_hole(file: &File, from: u64, length: u64) -> io::Result<()> {
+    let hole = libc::fpunchhole_t {
+        fp_flags: 0,
+        reserved: 0,
+        fp_offset: from as i64,
+        fp_length: length as i64,
+    };
+    // SAFETY: F_PUNCHHOLE reads one fpunchhole_t.
+    let code = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_PUNCHHOLE, &raw const hole) };
+    if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// What this start of the machine is called; another after each reboot.
+pub(crate) fn boot_id() -> Option<String> {
+    sysctl::text(c"kern.bootsessionuuid")
 }
 
 #[cfg(test)]

@@ -13,6 +13,14 @@ pub(super) fn number(name: &CStr) -> Option<u64> {
     layouts::number(raw.get(..size)?)
 }
 
+/// A short text; None if it is missing.
+pub(super) fn text(name: &CStr) -> Option<String> {
+    let mut raw = [0u8; 128];
+    let size = fill(name, raw.as_mut_ptr().cast(), raw.len())?;
+    let text = CStr::from_bytes_until_nul(raw.get(..size)?).ok()?;
+    Some(text.to_string_lossy().into_owned())
+}
+
 #[expect(unsafe_code, reason = "sysctl is a C interface")]
 pub(super) fn swap() -> Option<libc::xsw_usage> {
     let mut usage = MaybeUninit::<libc::xsw_usage>::zeroed();
