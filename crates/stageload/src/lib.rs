@@ -56,6 +56,7 @@ mod live_meter;
 mod meter;
 mod notice;
 mod others;
+pub mod presets;
 mod reason;
 mod running;
 mod stand_by;

@@ -41,16 +41,16 @@ pub(crate) use macos::{Gpu, Grip, Machine, adopt_orphans, be_prompt, lock_memory
 pub(crate) use terminal::{Terminal, is_in_background};
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub(crate) use unix::{
-    Change, SignalPipe, become_program, exists, lead_session, moment, now, reap, set_blocking,
-    set_nonblocking, signal_group, state_folder, survive_file_limits, suspend_self,
+    Change, SignalPipe, become_program, exists, free_space, lead_session, moment, now, reap,
+    set_blocking, set_nonblocking, signal_group, state_folder, survive_file_limits, suspend_self,
     wait_for_change,
 };
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 pub(crate) use unsupported::{
     Change, Gpu, Grip, Machine, SignalPipe, Terminal, adopt_orphans, be_prompt, become_program,
-    exists, is_in_background, lead_session, lock_memory, moment, now, on_pressure, reap,
-    set_blocking, set_nonblocking, signal_group, state_folder, survive_file_limits, suspend_self,
-    wait_for_change,
+    exists, free_space, is_in_background, lead_session, lock_memory, moment, now, on_pressure,
+    reap, set_blocking, set_nonblocking, signal_group, state_folder, survive_file_limits,
+    suspend_self, wait_for_change,
 };
 
 /// A process, told apart from a later one with the same number by when it started.
