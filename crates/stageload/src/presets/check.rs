@@ -9,6 +9,7 @@ use toml::Spanned;
 
 use super::file::{self, File, ParamType, Scalar};
 use super::param::{Kind, Param, Range, any_of};
+use super::picture::MAX_MEGAPIXELS;
 use super::preset::{InputKind, Inputs, Need, Output, Preset, Rung};
 use super::programs::WORKER;
 use super::refusal::nearest;
@@ -178,7 +179,14 @@ fn range<T: std::str::FromStr + PartialOrd + Default>(param: &file::Param) -> Ch
 
 fn inputs(found: Option<&Spanned<file::Inputs>>) -> Checked<Inputs> {
     let Some(found) = found else {
-        return Ok(Inputs { kind: InputKind::Any, least: 0, most: 0, extensions: Vec::new() });
+        return Ok(Inputs {
+            kind: InputKind::Any,
+            least: 0,
+            most: 0,
+            extensions: Vec::new(),
+            least_side: 0,
+            most_megapixels: MAX_MEGAPIXELS,
+        });
     };
     let one = found.as_ref();
     let most =
@@ -187,7 +195,14 @@ fn inputs(found: Option<&Spanned<file::Inputs>>) -> Checked<Inputs> {
         return flaw(found.span(), "most", "it is below least");
     }
     let extensions = one.extensions.iter().map(|text| text.trim_start_matches('.').to_lowercase());
-    Ok(Inputs { kind: one.kind, least: one.least, most, extensions: extensions.collect() })
+    Ok(Inputs {
+        kind: one.kind,
+        least: one.least,
+        most,
+        extensions: extensions.collect(),
+        least_side: one.least_side.unwrap_or(0),
+        most_megapixels: one.most_megapixels.unwrap_or(MAX_MEGAPIXELS).min(MAX_MEGAPIXELS),
+    })
 }
 
 fn outputs(preset: &Preset, found: Vec<Spanned<file::Output>>) -> Checked<Vec<Output>> {

@@ -54,6 +54,8 @@ pub(super) struct Inputs {
     pub(super) most: Option<usize>,
     #[serde(default)]
     pub(super) extensions: Vec<String>,
+    pub(super) least_side: Option<u32>,
+    pub(super) most_megapixels: Option<u32>,
 }
 
 const fn one() -> usize {

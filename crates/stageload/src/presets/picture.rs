@@ -9,8 +9,10 @@ use std::process::Command;
 use image::metadata::Orientation;
 use image::{DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits};
 
+use super::preset::Inputs;
+
 /// More than any camera's single shot. Beyond it a small file can ask for all memory there is.
-const MAX_PIXELS: u64 = 200_000_000;
+pub(super) const MAX_MEGAPIXELS: u32 = 200;
 /// Up to here a picture is decoded whole, beyond only its header is read.
 const DECODED_PIXELS: u64 = 50_000_000;
 /// The same for what is decoded: 16 bits and alpha make 8 bytes of a pixel.
@@ -80,14 +82,14 @@ fn is_heic(head: &[u8]) -> bool {
 }
 
 /// Opens it; what is wrong and what to do if that fails.
-pub(super) fn inspect(path: &Path, format: Format) -> Result<Picture, String> {
+pub(super) fn inspect(path: &Path, format: Format, takes: &Inputs) -> Result<Picture, String> {
     match format {
-        Format::Heic => inspect_heic(path),
-        Format::Known(format) => inspect_known(path, format),
+        Format::Heic => inspect_heic(path, takes),
+        Format::Known(format) => inspect_known(path, format, takes),
     }
 }
 
-fn inspect_known(path: &Path, format: ImageFormat) -> Result<Picture, String> {
+fn inspect_known(path: &Path, format: ImageFormat, takes: &Inputs) -> Result<Picture, String> {
     let file = File::open(path).map_err(|error| unreadable(&error))?;
     let length = file.metadata().map_err(|error| unreadable(&error))?.len();
     if format == ImageFormat::Jpeg && length > MAX_JPEG {
@@ -99,7 +101,7 @@ fn inspect_known(path: &Path, format: ImageFormat) -> Result<Picture, String> {
     reader.limits(limits);
     let mut decoder = reader.into_decoder().map_err(|error| damaged(&error))?;
     let (width, height) = decoder.dimensions();
-    check_pixels(width, height)?;
+    check_size(width, height, takes)?;
     let orientation = decoder.orientation().map_err(|error| damaged(&error))?;
     let has_alpha = decoder.color_type().has_alpha();
     let is_small = u64::from(width) * u64::from(height) <= DECODED_PIXELS
@@ -131,12 +133,19 @@ fn damaged(error: &ImageError) -> String {
     format!("cannot decode it ({error}); {what}")
 }
 
-fn check_pixels(width: u32, height: u32) -> Result<(), String> {
-    if u64::from(width) * u64::from(height) <= MAX_PIXELS {
-        return Ok(());
+/// Before anything is decoded.
+fn check_size(width: u32, height: u32, takes: &Inputs) -> Result<(), String> {
+    let (limit, least) = (takes.most_megapixels, takes.least_side);
+    if u64::from(width) * u64::from(height) > u64::from(limit) * 1_000_000 {
+        let why = format!("{width}x{height} pixels are over the limit of {limit} megapixels");
+        return Err(why + "; scale it down");
     }
-    let limit = MAX_PIXELS / 1_000_000;
-    Err(format!("{width}x{height} pixels are over the limit of {limit} megapixels; scale it down"))
+    if width.min(height) < least {
+        let why =
+            format!("{width}x{height} pixels are too few; at least {least}x{least} are needed");
+        return Err(why);
+    }
+    Ok(())
 }
 
 const fn swaps_sides(orientation: Orientation) -> bool {
@@ -200,7 +209,7 @@ fn ends(mut file: impl BufRead) -> io::Result<bool> {
 }
 
 /// Through macOS's own `sips`: the free decoders are LGPL and newer than Debian's.
-fn inspect_heic(path: &Path) -> Result<Picture, String> {
+fn inspect_heic(path: &Path, takes: &Inputs) -> Result<Picture, String> {
     let bad = || "the system cannot decode this HEIC; export it as PNG or JPEG".to_owned();
     let folder = tempfile::tempdir().map_err(|error| unreadable(&error))?;
     let png = folder.path().join("picture.png");
@@ -214,5 +223,5 @@ fn inspect_heic(path: &Path) -> Result<Picture, String> {
     if !made.status.success() || fs::metadata(&png).is_err() {
         return Err(bad());
     }
-    inspect_known(&png, ImageFormat::Png)
+    inspect_known(&png, ImageFormat::Png, takes)
 }

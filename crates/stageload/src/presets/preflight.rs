@@ -48,8 +48,8 @@ impl fmt::Display for Seen {
 
 impl Preset {
     /// Looks again for the job's program and what it works with, opens and decodes the inputs, and looks
-    /// whether the outputs' folder can be written and has room. A picture over 200 megapixels is
-    /// refused by its header; one over 50, or over 400 MB once decoded, is not decoded.
+    /// whether the outputs' folder can be written and has room. A picture over the preset's limit, at
+    /// most 200 megapixels, is refused by its header; one over 50, or over 400 MB once decoded, is not decoded.
     pub fn preflight(
         &self,
         command: &[OsString],
@@ -81,7 +81,7 @@ impl Preset {
         };
         match (self.inputs.kind, format) {
             (InputKind::Image, Some(format)) => {
-                let found = picture::inspect(path, format).map_err(bad)?;
+                let found = picture::inspect(path, format, &self.inputs).map_err(bad)?;
                 Ok(Seen {
                     size: Some(found.size),
                     has_alpha: found.has_alpha,

@@ -44,6 +44,10 @@ pub struct Inputs {
     pub most: usize,
     /// The endings of files that it reads, in small letters; any if empty.
     pub extensions: Vec<String>,
+    /// A picture has at least so many pixels along each side.
+    pub least_side: u32,
+    /// A picture has at most so many millions of pixels; never more than 200 are read.
+    pub most_megapixels: u32,
 }
 
 /// What an input is.

@@ -4,9 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use image::ImageFormat;
+use proptest::prelude::*;
 
 use super::{Everywhere, Order, SMALL, check, write_picture};
-use crate::presets::{Kind, Preset, Presets, Problem};
+use crate::presets::{Kind, Preset, Presets, Problem, problem};
 
 const EXAMPLES: [&str; 3] = [
     include_str!("../../../presets/examples/mflux.toml"),
@@ -54,7 +55,7 @@ fn every_built_in_preset_and_example_makes_a_job_and_its_ladder_ends() {
     for preset in presets.iter().chain(&examples) {
         let folder = tempfile::tempdir().unwrap();
         let input = folder.path().join("in.png");
-        write_picture(&input, ImageFormat::Png);
+        image::RgbImage::new(64, 64).save(&input).unwrap();
         for needed in ["generate_mps.py", "tools/run_pixal3d_estimated.py", "build/trellis-cli"] {
             let path = folder.path().join(needed);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -267,6 +268,20 @@ fn what_does_not_hold_together_is_told() {
     for (tail, told) in table {
         let problem = problem_of(&format!("{head}{tail}"));
         assert!(problem.contains(told), "{tail}\n{problem}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_file_stops_the_program(at in 0..SMALL.len(), length in 0..40usize, text in any::<String>()) {
+        let at = (0..=at).rev().find(|at| SMALL.is_char_boundary(*at)).unwrap();
+        let end = (at + length).min(SMALL.len());
+        let odd = [&SMALL[..at], &text, SMALL.get(end..).unwrap_or_default()].concat();
+        if let Err(flaw) = check::parse(&odd) {
+            let problem = problem(Path::new("odd.toml"), &odd, flaw);
+            prop_assert!(!problem.to_string().contains('\n'), "{problem}");
+            prop_assert!(problem.line.is_none_or(|line| line <= odd.lines().count() + 1));
+        }
     }
 }
 

@@ -105,6 +105,23 @@ fn a_bomb_is_refused_by_its_header_alone() {
 }
 
 #[test]
+fn a_preset_has_limits_of_its_own() {
+    let (presets, _) = crate::presets::Presets::load(Path::new("/no/such/home"));
+    let mesh = presets.get("mesh").unwrap();
+    let (folder, picture) = folder();
+    let why = |path: &Path| {
+        preflight(mesh, &[path.to_owned()], &[], &Everywhere).unwrap_err().to_string()
+    };
+    let large = write(folder.path(), "large.png", &png_of(10_001, 10_000));
+    let text = why(&large);
+    assert!(
+        text.ends_with("10001x10000 pixels are over the limit of 100 megapixels; scale it down")
+    );
+    let text = why(&picture);
+    assert!(text.ends_with("40x30 pixels are too few; at least 32x32 are needed"), "{text}");
+}
+
+#[test]
 fn of_a_large_picture_only_the_header_is_read() {
     let (folder, _) = folder();
     let path = write(folder.path(), "large.png", &png_of(10_000, 10_000));
