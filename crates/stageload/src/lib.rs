@@ -59,6 +59,7 @@ mod logs;
 mod meter;
 mod notice;
 mod others;
+pub mod presets;
 pub mod queue;
 mod reason;
 mod running;

@@ -45,16 +45,16 @@ pub(crate) use macos::{
 pub(crate) use terminal::{Terminal, is_in_background};
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub(crate) use unix::{
-    Change, SignalPipe, become_program, exists, first_hole, lead_session, leave_open, moment, now,
-    reap, set_blocking, set_nonblocking, signal_group, state_folder, survive_file_limits,
-    suspend_self, wait_for_change,
+    Change, SignalPipe, become_program, exists, first_hole, free_space, lead_session, leave_open,
+    moment, now, reap, set_blocking, set_nonblocking, signal_group, state_folder,
+    survive_file_limits, suspend_self, wait_for_change,
 };
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 pub(crate) use unsupported::{
     Change, Gpu, Grip, Machine, SignalPipe, Terminal, adopt_orphans, be_prompt, become_program,
-    boot_id, exists, first_hole, is_in_background, lead_session, leave_open, lock_memory, moment,
-    now, on_pressure, punch_hole, reap, set_blocking, set_nonblocking, signal_group, state_folder,
-    survive_file_limits, suspend_self, wait_for_change,
+    boot_id, exists, first_hole, free_space, is_in_background, lead_session, leave_open,
+    lock_memory, moment, now, on_pressure, punch_hole, reap, set_blocking, set_nonblocking,
+    signal_group, state_folder, survive_file_limits, suspend_self, wait_for_change,
 };
 
 /// A process, told apart from a later one with the same number by when it started.

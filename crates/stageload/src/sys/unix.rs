@@ -1,16 +1,18 @@
 //! What Linux and macOS share: the clock, sessions, signals, waiting for a child.
 
+use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-use stageload_core::Moment;
+use stageload_core::{Bytes, Moment};
 
 /// The clock that jobs stamp their events with. It stops while the machine sleeps, so a night
 /// with the lid closed is no 8-hour streak of low memory.
@@ -72,6 +74,24 @@ pub(crate) fn state_folder() -> io::Result<PathBuf> {
         Some(state) => Ok(PathBuf::from(state).join("stageload")),
         None => Ok(home()?.join(".local/state/stageload")),
     }
+}
+
+/// What is free for this user on the disk that this folder is on.
+#[expect(unsafe_code, reason = "std does not ask disks")]
+pub(crate) fn free_space(folder: &Path) -> Option<Bytes> {
+    let path = CString::new(folder.as_os_str().as_bytes()).ok()?;
+    // SAFETY: all-zero is a valid statvfs.
+    let mut disk: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: `path` ends with a NUL, and `disk` is a valid place for one statvfs.
+    if unsafe { libc::statvfs(path.as_ptr(), &raw mut disk) } != 0 {
+        return None;
+    }
+    Some(Bytes(wide(disk.f_bavail).saturating_mul(wide(disk.f_frsize))))
+}
+
+/// Systems differ in how wide their counters are.
+fn wide(counter: impl Into<u64>) -> u64 {
+    counter.into()
 }
 
 /// Replaces this process by the command; returns only if that fails.

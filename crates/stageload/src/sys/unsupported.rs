@@ -161,6 +161,10 @@ pub(crate) fn set_blocking<T>(_file: &T) -> io::Result<()> {
     Err(unsupported())
 }
 
+pub(crate) fn free_space(_folder: &Path) -> Option<Bytes> {
+    None
+}
+
 pub(crate) fn set_nonblocking<T>(_pipe: &T) -> io::Result<()> {
     Err(unsupported())
 }
