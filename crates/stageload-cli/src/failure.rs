@@ -54,6 +54,11 @@ impl Failure {
         Self { text, code: INTERNAL }
     }
 
+    /// An input that makes no sense.
+    pub(crate) fn data(text: String) -> Self {
+        Self { text, code: DATA }
+    }
+
     /// An input that cannot be read.
     pub(crate) fn no_input(text: String) -> Self {
         Self { text, code: NO_INPUT }

@@ -44,6 +44,8 @@ enum Command {
     Retry(commands::queue::control::Retry),
     Move(commands::queue::control::Move),
     Clear(commands::queue::control::Clean),
+    Watch(commands::queue::watch::Args),
+    Presets(commands::queue::presets::Args),
     Engine(commands::queue::engine::Args),
     #[command(hide = true)]
     Supervise(commands::queue::engine::SuperviseArgs),
@@ -69,6 +71,8 @@ fn main() -> ExitCode {
         Command::Retry(args) => commands::queue::control::retry(&args),
         Command::Move(args) => commands::queue::control::move_to(&args),
         Command::Clear(args) => commands::queue::control::clear(&args),
+        Command::Watch(args) => commands::queue::watch::run(&args),
+        Command::Presets(args) => commands::queue::presets::run(&args),
         Command::Engine(args) => commands::queue::engine::run(&args),
         Command::Supervise(args) => commands::queue::engine::run_supervise(&args),
         Command::StandBy(_) => commands::stand_by::run(),

@@ -108,6 +108,8 @@ pub struct JobView {
     pub priority: i32,
     /// What it comes after.
     pub after: Vec<JobId>,
+    /// In a few words, on one line: the preset and its inputs, or the command.
+    pub title: String,
     /// The program and its arguments, as far as they are text.
     pub command: Vec<String>,
     /// The folder it runs in.

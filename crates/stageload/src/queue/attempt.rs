@@ -12,8 +12,10 @@ use stageload_core::queue::{Ending, JobId, JobState, Lower};
 use stageload_core::{Bytes, Event, EventKind, Percent, Reading, RoomPolicy, Summary, summarize};
 
 use super::place::{AttemptFiles, hold, write_whole};
+use super::stage_lines::StageLines;
 use crate::logs::Bounded;
 use crate::notice::signal_name;
+use crate::presets::{InPath, Preset, Presets};
 use crate::store::{Finish, JobRow, StageTime, Store, Supervisor, Then};
 use crate::supervisor::new_token;
 use crate::sys::{self, Grip, Machine, ProcessId};
@@ -36,6 +38,8 @@ const TRIES: u32 = 5;
 const BETWEEN_TRIES: Duration = Duration::from_secs(2);
 /// Between two trims of the log.
 const TRIM_EVERY: Duration = Duration::from_secs(2);
+/// Between two looks at what the job prints.
+const READ_EVERY: Duration = Duration::from_millis(100);
 
 /// Runs an attempt that the engine has begun. None if it is not this process's to run.
 ///
@@ -60,9 +64,11 @@ pub fn supervise(
     if !store.begin(id, number, &supervisor(&token, &files))? {
         return Ok(None);
     }
-    let outcome =
-        attempt(&store, row.clone(), &files, token.clone(), warden, (home, number), observer);
-    end(&mut store, &row, number, &files, token, &outcome)?;
+    let presets = Presets::load(home).0;
+    let preset = row.spec.preset.as_ref().and_then(|used| presets.get(&used.name).ok());
+    let ground = Ground { home, number, files: &files, preset };
+    let outcome = attempt(&store, row.clone(), &ground, token.clone(), warden, observer);
+    end(&mut store, &row, &ground, token, &outcome)?;
     drop(lock);
     outcome.map(Some)
 }
@@ -78,25 +84,39 @@ fn supervisor(token: &str, files: &AttemptFiles) -> Supervisor {
     }
 }
 
+/// What an attempt stands on.
+struct Ground<'a> {
+    home: &'a Path,
+    number: u32,
+    files: &'a AttemptFiles,
+    /// None also for a preset that is not there any more: the command line is.
+    preset: Option<&'a Preset>,
+}
+
 fn attempt(
     store: &Store,
     row: JobRow,
-    files: &AttemptFiles,
+    ground: &Ground<'_>,
     token: String,
     warden: Option<Vec<OsString>>,
-    (home, number): (&Path, u32),
     observer: &mut dyn Observer,
 ) -> Result<Outcome, Error> {
     let id = row.id;
     let spec = row.spec;
+    // Hours may have passed since it was queued.
+    if let Some((preset, used)) = ground.preset.zip(spec.preset.as_ref())
+        && let Err(refusal) = preset.preflight(&spec.command, used, &InPath)
+    {
+        return Ok(Outcome::CannotStart(refusal.to_string()));
+    }
     if let Err(error) = std::env::set_current_dir(&spec.folder) {
         let why = format!("its folder {}: {error}", spec.folder.display());
         return Ok(Outcome::CannotStart(why));
     }
     let expected = store.learned(&spec.key)?.expected.or_else(|| spec.declared.clone());
     let need = expected.map(|expected| expected.peak).or(spec.room.need);
-    let job = job(spec, files, token, need, warden);
-    let mut keeper = Keeper::new(home, id, number, files, observer)?;
+    let job = job(spec, ground.files, token, need, warden);
+    let mut keeper = Keeper::new(ground, id, observer)?;
     let outcome = run(&job, &mut keeper);
     keeper.finish();
     outcome
@@ -142,14 +162,14 @@ fn job(
 fn end(
     store: &mut Store,
     row: &JobRow,
-    number: u32,
-    files: &AttemptFiles,
+    ground: &Ground<'_>,
     token: String,
     outcome: &Result<Outcome, Error>,
 ) -> Result<(), Error> {
+    let (number, files) = (ground.number, ground.files);
     let is_stopping =
         store.job(row.id)?.is_some_and(|now| matches!(now.state, JobState::Stopping { .. }));
-    let (ending, then) = ending(outcome, is_stopping, &row.spec.lower);
+    let (ending, then) = ending(outcome, is_stopping, &row.spec.lower, ground.preset);
     let summary = load_trace(&files.trace()).ok().map(|records| summarize(&records));
     let finish = Finish { then, ..measured(token, ending.clone(), summary.as_ref()) };
     let mut last = Ok(false);
@@ -188,14 +208,22 @@ fn measured(token: String, ending: Ending, summary: Option<&Summary>) -> Finish 
     }
 }
 
-fn ending(outcome: &Result<Outcome, Error>, is_stopping: bool, lower: &Lower) -> (Ending, Then) {
+fn ending(
+    outcome: &Result<Outcome, Error>,
+    is_stopping: bool,
+    lower: &Lower,
+    preset: Option<&Preset>,
+) -> (Ending, Then) {
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(error) => return (Ending::CannotStart { why: error.to_string() }, Then::ByEnding),
     };
     let by_itself = |ending| (ending, Then::ByEnding);
     match outcome {
-        Outcome::Exited(code) => by_itself(Ending::Exited { code: *code, means: None }),
+        Outcome::Exited(code) => {
+            let means = preset.and_then(|preset| preset.exit_means(*code)).map(str::to_owned);
+            by_itself(Ending::Exited { code: *code, means })
+        }
         Outcome::Signaled(signal) => {
             by_itself(Ending::Signaled { signal: *signal, name: signal_name(*signal) })
         }
@@ -231,19 +259,19 @@ struct Keeper<'a> {
 }
 
 impl<'a> Keeper<'a> {
-    fn new(
-        home: &Path,
-        id: JobId,
-        number: u32,
-        files: &AttemptFiles,
-        inner: &'a mut dyn Observer,
-    ) -> Result<Self, Error> {
-        let store = Store::open(home)?.store;
-        let log = Bounded::open(&files.output()).ok();
+    fn new(ground: &Ground<'_>, id: JobId, inner: &'a mut dyn Observer) -> Result<Self, Error> {
+        let store = Store::open(ground.home)?.store;
+        let (number, output) = (ground.number, ground.files.output());
+        let log = Bounded::open(&output).ok();
+        let watch = ground.preset.and_then(Preset::stage_watch);
+        // A job that runs in a terminal prints into no file.
+        let lines =
+            watch.and_then(|watch| StageLines::open(&output, &ground.files.events(), watch).ok());
+        let mut scribe = Scribe { store, id, number, log, lines, trimmed: sys::now() };
         let (said, heard) = channel();
         let scribe = std::thread::Builder::new()
             .name("stageload-scribe".into())
-            .spawn(move || write_down(store, id, number, log, &heard))
+            .spawn(move || scribe.write_down(&heard))
             .map_err(|source| Error::System { doing: "start a thread", source })?;
         Ok(Self { inner, said: Some(said), scribe: Some(scribe) })
     }
@@ -285,26 +313,44 @@ impl Observer for Keeper<'_> {
     }
 }
 
-fn write_down(
-    mut store: Store,
+/// The thread that waits for disks.
+struct Scribe {
+    store: Store,
     id: JobId,
     number: u32,
-    mut log: Option<Bounded>,
-    heard: &Receiver<Said>,
-) {
-    use std::sync::mpsc::RecvTimeoutError::{Disconnected, Timeout};
-    loop {
-        // What cannot be written is found out by the engine from the attempt itself.
-        match heard.recv_timeout(TRIM_EVERY) {
-            Ok(Said::Started) => store.run(id, number).map(drop).unwrap_or_default(),
-            Ok(Said::Paused) => store.paused(id, number).map(drop).unwrap_or_default(),
-            Ok(Said::Resumed) => store.resumed(id).map(drop).unwrap_or_default(),
-            Err(Timeout) => {}
-            Err(Disconnected) => return,
+    log: Option<Bounded>,
+    lines: Option<StageLines>,
+    trimmed: Duration,
+}
+
+impl Scribe {
+    fn write_down(&mut self, heard: &Receiver<Said>) {
+        use std::sync::mpsc::RecvTimeoutError::{Disconnected, Timeout};
+        let (id, number) = (self.id, self.number);
+        loop {
+            // What cannot be written is found out by the engine from the attempt itself.
+            match heard.recv_timeout(READ_EVERY) {
+                Ok(Said::Started) => self.store.run(id, number).map(drop).unwrap_or_default(),
+                Ok(Said::Paused) => self.store.paused(id, number).map(drop).unwrap_or_default(),
+                Ok(Said::Resumed) => self.store.resumed(id).map(drop).unwrap_or_default(),
+                Err(Timeout) => {}
+                Err(Disconnected) => return,
+            }
+            if self.lines.as_mut().is_some_and(|lines| lines.read_on().is_err()) {
+                self.lines = None;
+            }
+            self.trim();
         }
+    }
+
+    fn trim(&mut self) {
+        if sys::now().saturating_sub(self.trimmed) < TRIM_EVERY {
+            return;
+        }
+        self.trimmed = sys::now();
         // A disk that makes no holes has the log whole.
-        if log.as_mut().is_some_and(|log| log.trim().is_err()) {
-            log = None;
+        if self.log.as_mut().is_some_and(|log| log.trim().is_err()) {
+            self.log = None;
         }
     }
 }

@@ -15,6 +15,8 @@ use stageload_core::queue::{Effect, Engine, Event, JobId, JobState, Life};
 
 use super::last_seen::LastSeen;
 use super::life::life_of;
+use super::lowered::lowered;
+use super::notice::EngineNotice;
 use super::place::{AttemptFiles, create_private, engine_lock, hold, host_lock, is_held};
 use crate::Error;
 use crate::busy::busy_commands;
@@ -39,50 +41,6 @@ pub struct EngineSetup {
     pub supervisor: Vec<OsString>,
     /// How long there may be nothing to do before it ends; None for ever.
     pub idle: Option<Duration>,
-}
-
-/// Something worth a line in a log, or a notification.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum EngineNotice {
-    /// A job's supervisor was started.
-    Started {
-        /// Which job.
-        job: JobId,
-        /// Which attempt.
-        attempt: u32,
-    },
-    /// A job stands where nothing more happens by itself.
-    Settled {
-        /// Which job.
-        job: JobId,
-        /// Where.
-        state: JobState,
-    },
-    /// Nothing is started until somebody says so.
-    Paused(String),
-    /// A damaged queue was moved here.
-    MovedAside(PathBuf),
-    /// Something could not be done, and is tried again.
-    Trouble(String),
-}
-
-impl std::fmt::Display for EngineNotice {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Started { job, attempt } => write!(f, "job {job}: attempt {attempt} starts"),
-            Self::Settled { job, state } => match state.why() {
-                Some(why) => write!(f, "job {job}: {} ({why})", state.name()),
-                None => write!(f, "job {job}: {}", state.name()),
-            },
-            Self::Paused(why) => write!(f, "the queue is paused: {why}"),
-            Self::MovedAside(path) => write!(
-                f,
-                "the queue was damaged; what could not be read is kept as {}",
-                path.display()
-            ),
-            Self::Trouble(what) => f.write_str(what),
-        }
-    }
 }
 
 /// Whether an engine runs for this queue.
@@ -317,7 +275,7 @@ impl<'a> Work<'a> {
                         tell(&EngineNotice::Settled { job, state });
                     }
                 }
-                Effect::Lower { job, attempt } => self.lower(job, attempt)?,
+                Effect::Lower { job, attempt } => self.lower(job, attempt, tell)?,
                 Effect::Tell { job, waits_for } => drop(self.store.tell(job, &waits_for)?),
                 Effect::Pause { why } => {
                     self.store.pause(&why)?;
@@ -371,9 +329,25 @@ impl<'a> Work<'a> {
         command.spawn()
     }
 
-    /// Until presets say what is lower.
-    fn lower(&mut self, job: JobId, attempt: u32) -> Result<(), Error> {
-        let why = "stopped by the guard, and nothing lower is known".to_owned();
-        self.store.settle(job, Some(attempt), &JobState::Held { why }).map(drop)
+    fn lower(
+        &mut self,
+        job: JobId,
+        attempt: u32,
+        tell: &mut dyn FnMut(&EngineNotice),
+    ) -> Result<(), Error> {
+        let Some(row) = self.rows.get(&job) else { return Ok(()) };
+        match lowered(&self.setup.home, &row.spec) {
+            Ok((words, spec)) => {
+                if self.store.lower(job, attempt, &spec)? {
+                    tell(&EngineNotice::Lowered { job, words });
+                }
+            }
+            Err(why) => {
+                let state = JobState::Held { why };
+                self.store.settle(job, Some(attempt), &state)?;
+                tell(&EngineNotice::Settled { job, state });
+            }
+        }
+        Ok(())
     }
 }

@@ -2,20 +2,25 @@
 //! the files both leave. What is due is decided in `stageload_core::queue`; what is known is kept in
 //! `store`.
 //!
-//! Where the files are and who holds which lock: `place`. A job in a terminal: `host`. One attempt: `attempt`. The loop: `engine`.
-//! Whether an attempt is alive: `life`. How the queue is shown: `view`. What it was last seen to do: `last_seen`.
+//! Where the files are and who holds which lock: `place`. The loop: `engine`, and what it says: `notice`.
+//! One attempt: `attempt`, with stages read from output: `stage_lines`; in a terminal: `host`; with less
+//! after a kill: `lowered`. Whether one is alive: `life`. What is shown: `view`, `last_seen`.
 
 mod attempt;
 mod engine;
 mod host;
 mod last_seen;
 mod life;
+mod lowered;
+mod notice;
 mod place;
+mod stage_lines;
 mod view;
 
 pub use attempt::{PAUSE_ENV, PAUSED, RESUMED, supervise, tell_supervisor};
-pub use engine::{EngineNotice, EngineSetup, call_engine, is_engine_there, run_engine};
+pub use engine::{EngineSetup, call_engine, is_engine_there, run_engine};
 pub use host::{HostPlace, Turn};
 pub use last_seen::LastSeen;
+pub use notice::EngineNotice;
 pub use place::{AttemptFiles, queue_home, remove_attempts};
 pub use view::{view, view_of};

@@ -1,8 +1,9 @@
 //! The queue as it is shown: every front end gets this, and decides nothing itself.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use stageload_core::printable;
 use stageload_core::queue::{JobId, Turns};
 
 use super::engine::is_engine_there;
@@ -11,7 +12,7 @@ use super::place::AttemptFiles;
 use crate::Error;
 use crate::store::{JobRow, Store};
 use crate::utc::utc_seconds;
-use crate::wire::{JobView, QUEUE_VERSION, QueueView};
+use crate::wire::{JobView, QUEUE_VERSION, QueueView, Spec};
 
 /// The jobs that are not over, in the order in which they will run, and the last `history` that are.
 pub fn view(
@@ -77,6 +78,7 @@ fn job_view(
     let expected = learned.expected.or_else(|| row.spec.declared.clone());
     let words = row.spec.command.iter().map(|word| word.to_string_lossy().into_owned());
     Ok(JobView {
+        title: title(&row.spec),
         id: row.id,
         why: row.state.why(),
         state: row.state.name().to_owned(),
@@ -104,4 +106,17 @@ fn job_view(
         added_utc: row.added_utc,
         changed_utc: row.changed_utc,
     })
+}
+
+fn title(spec: &Spec) -> String {
+    let words: Vec<String> = match &spec.preset {
+        Some(used) => {
+            let name = |path: &PathBuf| {
+                path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+            };
+            std::iter::once(used.name.clone()).chain(used.inputs.iter().map(name)).collect()
+        }
+        None => spec.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+    };
+    printable(&words.join(" ")).collect()
 }

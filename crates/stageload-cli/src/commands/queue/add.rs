@@ -3,12 +3,13 @@
 use std::ffi::OsString;
 
 use super::Queue;
-use super::flags::{QueueFlags, Way};
+use super::flags::{QueueFlags, Way, Wish};
+use super::what::PresetFlags;
 use crate::failure::Failure;
 use crate::flags::GuardFlags;
 use crate::output;
 
-/// Queue a command, and return at once with its number
+/// Queue a command or a preset, and return at once with its number
 ///
 /// The number is printed on stdout. The command runs with no terminal; `stageload log` shows what it
 /// prints.
@@ -24,15 +25,20 @@ pub(crate) struct Args {
     #[arg(skip)]
     pub(crate) has_timeout: bool,
 
-    /// The command, after --
-    #[arg(required = true, trailing_var_arg = true)]
+    #[command(flatten)]
+    preset: PresetFlags,
+
+    /// The command, after --; with --preset its inputs
+    #[arg(required_unless_present = "preset", trailing_var_arg = true)]
     command: Vec<OsString>,
 }
 
 pub(crate) fn run(args: Args) -> Result<i32, Failure> {
     args.guard.refuse_files("add")?;
-    let new = args.queue.job(args.guard, args.command, Way::Behind, args.has_timeout)?;
     let mut queue = Queue::open()?;
+    let what = args.preset.make(args.command, &queue)?;
+    let has_timeout = args.has_timeout;
+    let new = args.queue.job(Wish { guard: args.guard, what, way: Way::Behind, has_timeout })?;
     let id = queue.store.add(&new)?;
     queue.call_engine()?;
     if let Some(why) = queue.store.pause_reason()? {

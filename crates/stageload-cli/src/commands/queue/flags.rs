@@ -5,11 +5,12 @@ use std::env;
 use std::ffi::OsString;
 use std::time::Duration;
 
-use stageload::core::queue::{Expected, JobId, Lower};
+use stageload::core::queue::{Expected, JobId};
 use stageload::store::NewJob;
 use stageload::wire::Spec;
 
 use super::job_id;
+use super::what::What;
 use crate::failure::Failure;
 use crate::flags::GuardFlags;
 
@@ -51,58 +52,54 @@ pub(crate) enum Way {
     Behind,
 }
 
+/// What is to be run, and how.
+pub(crate) struct Wish {
+    pub(crate) guard: GuardFlags,
+    pub(crate) what: What,
+    pub(crate) way: Way,
+    /// Whether --start-timeout was given by hand: who waits behind the scenes waits for ever otherwise.
+    pub(crate) has_timeout: bool,
+}
+
 impl QueueFlags {
-    /// The job that these flags make of a command.
-    pub(crate) fn job(
-        self,
-        guard: GuardFlags,
-        command: Vec<OsString>,
-        way: Way,
-        has_timeout: bool,
-    ) -> Result<NewJob, Failure> {
+    /// The job that these flags make of it.
+    pub(crate) fn job(self, wish: Wish) -> Result<NewJob, Failure> {
         let folder = env::current_dir().map_err(|error| {
             Failure::no_input(format!("cannot find the current folder: {error}"))
         })?;
-        let declared = guard.need().map(|peak| Expected { peak, stage: None });
-        let job = guard.job(command);
+        let Wish { guard, what, way, has_timeout } = wish;
+        let given_need = guard.need().map(|peak| Expected { peak, stage: None });
+        let job = guard.job(what.command);
         let mut room = job.room;
         if way == Way::Behind && !has_timeout {
             room.start_timeout = Duration::MAX;
         }
         let who = self.who.or_else(|| given("STAGELOAD_WHO"));
-        let owner = self
-            .owner
-            .or_else(|| given("STAGELOAD_OWNER"))
-            .unwrap_or_else(|| owner_of(who.as_deref()));
-        let key = key_of(&job.command);
+        let owner = self.owner.or_else(|| given("STAGELOAD_OWNER"));
         let mut env = kept_environment(env::vars_os());
+        env.extend(what.env);
         env.extend(self.env);
+        let patterns = job.busy.iter().map(|pattern| pattern.as_str().to_owned());
         let spec = Spec {
+            owner: owner.unwrap_or_else(|| owner_of(who.as_deref())),
             command: job.command,
             folder,
             env,
             who,
-            owner,
             lane: self.lane,
             room,
             policy: job.policy,
-            busy: job.busy.iter().map(|pattern| pattern.as_str().to_owned()).collect(),
+            busy: patterns.chain(what.busy).collect(),
             grace: job.grace,
             on_guard_death: job.on_guard_death,
-            preset: None,
-            key,
-            declared,
-            lower: Lower::Nothing,
+            preset: what.preset,
+            key: what.key,
+            declared: given_need.or(what.declared),
+            lower: what.lower,
             in_terminal: way == Way::InTerminal,
         };
         Ok(NewJob { spec, priority: self.priority, after: self.after, hold: None })
     }
-}
-
-/// Equal commands are expected to take what they took. Their folders and files may differ in ways that
-/// nobody can see, so that only the whole command line says so.
-fn key_of(command: &[OsString]) -> String {
-    command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
 /// The seed's rule: `ada-laptop` is one of ada's.

@@ -6,12 +6,12 @@ use stageload::core::Span;
 use stageload::queue::view;
 use stageload::wire::{JobView, QueueView};
 
-use super::{Queue, one_line};
+use super::Queue;
 use crate::failure::Failure;
 use crate::output;
 
-/// Columns of a command line that are shown.
-const COMMAND: usize = 48;
+/// Columns of a title that are shown.
+const TITLE: usize = 48;
 
 /// Show what runs, what waits and for what
 #[derive(Debug, clap::Args)]
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args) -> Result<i32, Failure> {
     Ok(0)
 }
 
-fn as_text(view: &QueueView) -> String {
+pub(super) fn as_text(view: &QueueView) -> String {
     let mut text = String::new();
     if let Some(why) = &view.paused {
         let _ = writeln!(text, "paused: {why}");
@@ -63,10 +63,10 @@ fn as_text(view: &QueueView) -> String {
 
 /// `   7  running      ram  python generate.py            in texture, 12.30 GB`
 fn line(job: &JobView) -> String {
-    let command: String = one_line(&job.command).chars().take(COMMAND).collect();
+    let title: String = job.title.chars().take(TITLE).collect();
     let about = about(job);
     let line =
-        format!("{:>4}  {:<11}  {:<6}  {command:<COMMAND$}  {about}", job.id, job.state, job.lane);
+        format!("{:>4}  {:<11}  {:<6}  {title:<TITLE$}  {about}", job.id, job.state, job.lane);
     line.trim_end().to_owned() + "\n"
 }
 

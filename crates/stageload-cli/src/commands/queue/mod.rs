@@ -6,8 +6,11 @@ pub(crate) mod control;
 pub(crate) mod engine;
 pub(crate) mod flags;
 pub(crate) mod list;
+pub(crate) mod presets;
 pub(crate) mod run;
 pub(crate) mod show;
+pub(crate) mod watch;
+pub(crate) mod what;
 
 use std::path::{Path, PathBuf};
 
@@ -54,11 +57,6 @@ fn job_id(text: &str) -> Result<JobId, String> {
         Ok(number @ 1..) => Ok(JobId(number)),
         _ => Err("a job has a number from 1 on; `stageload queue` lists them".to_owned()),
     }
-}
-
-/// Text of a job, on one line.
-fn one_line(words: &[String]) -> String {
-    stageload::core::printable(&words.join(" ")).collect()
 }
 
 /// A path as it was meant by whoever typed it.

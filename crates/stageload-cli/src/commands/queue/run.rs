@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use stageload::core::queue::{JobId, JobState};
 use stageload::queue::{AttemptFiles, HostPlace, Turn, supervise};
 
-use super::flags::{QueueFlags, Way};
+use super::flags::{QueueFlags, Way, Wish};
+use super::what::PresetFlags;
 use super::{Queue, absolute};
 use crate::commands::guard::Log;
 use crate::commands::stand_by;
@@ -35,8 +36,11 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "trace")]
     no_trace: bool,
 
-    /// The command, after --
-    #[arg(required = true, trailing_var_arg = true)]
+    #[command(flatten)]
+    preset: PresetFlags,
+
+    /// The command, after --; with --preset its inputs
+    #[arg(required_unless_present = "preset", trailing_var_arg = true)]
     command: Vec<OsString>,
 }
 
@@ -46,8 +50,10 @@ pub(crate) fn run(args: Args) -> Result<i32, Failure> {
     }
     let (trace, reason) = args.guard.files();
     let files = [(trace, "trace"), (reason, "reason")];
-    let new = args.queue.job(args.guard, args.command, Way::InTerminal, true)?;
     let mut queue = Queue::open()?;
+    let what = args.preset.make(args.command, &queue)?;
+    let way = Way::InTerminal;
+    let new = args.queue.job(Wish { guard: args.guard, what, way, has_timeout: true })?;
     let id = queue.store.add(&new)?;
     let host = HostPlace::take(&queue.home, id)?;
     queue.call_engine()?;
