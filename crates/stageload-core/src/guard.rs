@@ -42,6 +42,9 @@ const RELEASE_LAG: Duration = Duration::from_millis(500);
 /// What stopping a job takes, from the signal to the memory: 0.1 s at 1 GB, 1.6 s at 10 GB; a job
 /// stops growing long before.
 const TEARDOWN: Duration = Duration::from_secs(1);
+/// A job loads what it needs soon after its start, and soon after it enters a stage.
+const LIVELY_AFTER_START: Duration = Duration::from_secs(3);
+const LIVELY_AFTER_EVENT: Duration = Duration::from_secs(1);
 /// After a sleep everything is paged and timed differently for a while; only the floor counts.
 /// A session was killed at its resume where this was not seen to (systemd#35270).
 const AFTER_SLEEP: Duration = Duration::from_secs(10);
@@ -114,6 +117,8 @@ pub struct Guard {
     before_last: Option<Look>,
     last: Option<Look>,
     last_at: Option<Moment>,
+    /// Until then the job is looked at often, whatever it does.
+    lively_until: Option<Duration>,
     /// How the footprint moved between the last two looks, and in what time.
     step: i64,
     step_time: Duration,
@@ -140,6 +145,7 @@ impl Guard {
             before_last: None,
             last: None,
             last_at: None,
+            lively_until: None,
             step: 0,
             step_time: Duration::ZERO,
             woke: None,
@@ -163,6 +169,7 @@ impl Guard {
     /// Takes in what the job says of itself: the stage, so that a reason can name it, and releases,
     /// because the footprint follows them late.
     pub fn hear(&mut self, event: &Event, now: Moment) {
+        self.lively_until = self.lively_until.max(Some(now.awake + LIVELY_AFTER_EVENT));
         match event.kind {
             EventKind::Stage if event.stage.is_some() => self.stage.clone_from(&event.stage),
             EventKind::Release if self.released.len() < self.released.capacity() => {
@@ -175,6 +182,7 @@ impl Guard {
     /// Judges one look. Durations are counted on the clock that stops in sleep.
     pub fn observe(&mut self, reading: &Reading, now: Moment) -> Verdict {
         let look = Look::of(reading);
+        self.lively_until.get_or_insert(now.awake + LIVELY_AFTER_START);
         self.take_in(look, now);
         let now = now.awake;
         let floor = self.floor_breach(&look, now);

@@ -8,8 +8,9 @@ use crate::{Bytes, Reading};
 
 /// How long the return may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A job smaller than this drowns in what others do meanwhile.
-const TRIFLE: Bytes = Bytes::mib(256);
+/// A job smaller than this drowns in what others do meanwhile: a build beside it takes and gives back
+/// hundreds of megabytes.
+const TRIFLE: Bytes = Bytes::gib(1);
 
 /// Where the memory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

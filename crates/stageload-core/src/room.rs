@@ -86,6 +86,13 @@ pub enum Want {
         /// All of the machine's memory.
         memory: Bytes,
     },
+    /// The budget alone is over the limit.
+    NeverSwap {
+        /// What the job may add.
+        budget: Bytes,
+        /// The limit.
+        limit: Bytes,
+    },
     /// Another guard has waited for memory for longer.
     Ahead(i32),
     /// Another guard looks whether it may start.
@@ -133,6 +140,11 @@ impl fmt::Display for Want {
             Self::NeverFits { need, memory } => {
                 write!(f, "needs {need}, this machine has {memory}: it can never fit")
             }
+            Self::NeverSwap { budget, limit } => write!(
+                f,
+                "the swap budget {budget} alone is over the swap limit {limit}: it can never start; \
+                 give a smaller --swap-budget"
+            ),
             Self::Ahead(pid) => write!(f, "the guard with pid {pid} has waited for longer"),
             Self::Gate => f.write_str("another guard is at the gate and does not pass"),
             Self::CameBack(counts) => {
@@ -250,6 +262,10 @@ impl Room {
     }
 
     fn never_fits(&self) -> Option<Want> {
+        let swap = self.policy.swap_limit.map(|limit| (self.policy.swap_budget, limit));
+        if let Some((budget, limit)) = swap.filter(|(budget, limit)| budget > limit) {
+            return Some(Want::NeverSwap { budget, limit });
+        }
         let (need, memory) = self.policy.need.zip(self.memory)?;
         (need > memory).then_some(Want::NeverFits { need, memory })
     }
@@ -368,6 +384,18 @@ mod tests {
         assert_eq!(look(&mut room, &used(2), vec![], secs(0)), Entry::Ready);
         let waiting = look(&mut room, &used(3), vec![], secs(1));
         assert_eq!(words(&waiting), "swap 3.00 GB + budget 8.00 GB > limit 10.00 GB");
+    }
+
+    #[test]
+    fn a_budget_over_the_limit_is_refused_at_once_and_not_waited_for() {
+        let mut room =
+            gate(RoomPolicy { swap_limit: Some(Bytes::gib(1)), ..policy() }, false, secs(0));
+        let refused = look(&mut room, &level(90), vec![], secs(0));
+        assert!(matches!(refused, Entry::TimedOut(_)));
+        assert!(
+            words(&refused).starts_with("the swap budget 8.00 GB alone is over"),
+            "{refused:?}"
+        );
     }
 
     #[test]

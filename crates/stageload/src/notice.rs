@@ -111,8 +111,8 @@ impl fmt::Display for Notice {
             }
             Self::Stranded(bytes) => write!(
                 f,
-                "the command is gone and about {bytes} of its memory is not back: if it stays so, \
-                 only a restart of the machine frees it"
+                "the command is gone and about {bytes} of its memory is not back; where nobody else \
+                 has taken it and it stays so, only a restart of the machine frees it"
             ),
             Self::Stopping { pid, why } => write!(f, "stopping pid {pid} and its group ({why})"),
             Self::EndedBeforeStart { signal } => {

@@ -285,7 +285,11 @@ impl Run<'_> {
         let exit = matches!(self.leader, Leader::Child { .. }).then(|| outcome.exit_code());
         self.record(&Record::End(End { t, exit, ..outcome.end() }));
         if self.tail.bad_lines > 0 {
-            let what = format!("{} lines of the job's events were no events", self.tail.bad_lines);
+            let first = self.tail.first_bad.as_deref().unwrap_or("one without an end");
+            let what = format!(
+                "{} lines of the job's events were no events; the first is {first}",
+                self.tail.bad_lines
+            );
             self.observer.notice(&Notice::Warning(what));
         }
         if let Some(trouble) = self.trace.take().and_then(TraceWriter::finish) {

@@ -6,7 +6,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use stageload_core::Event;
+use stageload_core::{Event, printable};
 
 /// The most that is read at one look; the rest waits for the next.
 const PER_LOOK: u64 = 1 << 20;
@@ -22,12 +22,14 @@ pub(crate) struct Tail {
     partial: Vec<u8>,
     /// Lines that were no events.
     pub(crate) bad_lines: u64,
+    /// The first of them, and why it is none.
+    pub(crate) first_bad: Option<String>,
 }
 
 impl Tail {
     pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
         let (path, file) = (path.to_owned(), File::open(path)?);
-        Ok(Self { path, file, offset: 0, partial: Vec::new(), bad_lines: 0 })
+        Ok(Self { path, file, offset: 0, partial: Vec::new(), bad_lines: 0, first_bad: None })
     }
 
     /// Only what the job says from now on.
@@ -100,10 +102,22 @@ impl Tail {
         if line.trim_ascii().is_empty() {
             return None;
         }
-        let event = serde_json::from_slice(line).ok();
-        self.bad_lines += u64::from(event.is_none());
-        event
+        match serde_json::from_slice(line) {
+            Ok(event) => Some(event),
+            Err(error) => {
+                self.bad_lines += 1;
+                self.first_bad.get_or_insert_with(|| why_bad(line, &error));
+                None
+            }
+        }
     }
+}
+
+/// The line, as much of it as fits on a terminal, and what the parser says.
+fn why_bad(line: &[u8], error: &serde_json::Error) -> String {
+    let text = String::from_utf8_lossy(line);
+    let shown: String = printable(&text).take(60).collect();
+    format!("`{shown}`: {error}")
 }
 
 #[cfg(test)]

@@ -28,6 +28,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<i32, Failure> {
+    if let Some(flag) = misplaced(&args.command, std::env::args_os()) {
+        output::log(&format!(
+            "guard: warning: {flag} stands behind the command and is the command's own; \
+             flags of the guard come before it, and `--` between"
+        ));
+    }
     let job = args.guard.job(args.command);
     let outcome = run_job(&job, &mut Log)?;
     if args.json {
@@ -37,6 +43,18 @@ pub(crate) fn run(args: Args) -> Result<i32, Failure> {
         }
     }
     Ok(outcome.exit_code())
+}
+
+/// A flag of the guard's among the words of a command that nothing sets apart.
+fn misplaced(
+    command: &[OsString],
+    mut all: impl Iterator<Item = OsString>,
+) -> Option<&'static str> {
+    const FLAGS: [&str; 5] = ["--limit", "--trace", "--need", "--swap-budget", "--wait-free"];
+    if all.any(|word| word == "--") {
+        return None;
+    }
+    FLAGS.into_iter().find(|flag| command.iter().any(|word| word == *flag))
 }
 
 fn outcome_json(outcome: &Outcome) -> serde_json::Value {

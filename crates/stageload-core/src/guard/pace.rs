@@ -24,11 +24,18 @@ impl Guard {
         let pace = match self.last {
             Some(look) if self.is_urgent(&look) => URGENT,
             Some(look) if self.is_moving(&look) || self.is_short(&look) => BRISK,
+            _ if self.is_lively() => BRISK,
             _ if self.low.looks() > 0 => SECOND_LOOK,
             Some(look) => self.time_to_fill(&look).clamp(BRISK, Duration::from_secs(1)),
             None => BRISK,
         };
         pace.min(self.policy.poll)
+    }
+
+    /// Whether the job has just started, or just said something: that is when memory is taken, and
+    /// what is over within a second would be seen by nobody.
+    fn is_lively(&self) -> bool {
+        self.last_at.zip(self.lively_until).is_some_and(|(now, until)| now.awake < until)
     }
 
     fn is_urgent(&self, look: &Look) -> bool {

@@ -184,11 +184,12 @@ fn a_guard_that_looks_seldom_looks_again_at_once_when_a_rule_is_broken() {
         let mut guard = guard(seldom);
         let fine = Reading { footprint: Some(Bytes::mib(1)), ..level(50) };
         guard.observe(&fine, at(0));
+        guard.observe(&fine, at(4000));
         assert_eq!(guard.next_look(), millis(1000), "calm");
-        assert!(!is_stop(&guard.observe(&broken, at(1000))));
+        assert!(!is_stop(&guard.observe(&broken, at(5000))));
         assert_eq!(guard.next_look(), millis(soon));
-        guard.observe(&fine, at(1050));
-        guard.observe(&fine, at(1100));
+        guard.observe(&fine, at(5050));
+        guard.observe(&fine, at(5100));
         assert_eq!(guard.next_look(), millis(1000));
     }
 }
@@ -200,12 +201,17 @@ fn looks_come_more_often_while_memory_moves_or_a_line_is_near_but_never_later_th
     assert_eq!(guard.next_look(), millis(50), "nothing is known yet");
     let hold = |mib| Reading { footprint: Some(Bytes::mib(mib)), ..level(50) };
     guard.observe(&hold(72), at(0));
+    assert_eq!(guard.next_look(), millis(50), "it has just started");
+    guard.observe(&hold(72), at(4000));
     assert_eq!(guard.next_look(), millis(250), "half of what filling 3000 MB takes");
-    guard.observe(&hold(172), at(250));
+    guard.hear(&Event { stage: Some("a".into()), ..Event::new(EventKind::Stage) }, at(4000));
+    assert_eq!(guard.next_look(), millis(50), "it has just said something");
+    guard.observe(&hold(72), at(5100));
+    guard.observe(&hold(172), at(5350));
     assert_eq!(guard.next_look(), millis(50), "it moves");
-    guard.observe(&hold(3000), at(300));
+    guard.observe(&hold(3000), at(5400));
     assert_eq!(guard.next_look(), millis(20), "it will be over before the next look");
-    guard.observe(&hold(3000), at(320));
+    guard.observe(&hold(3000), at(5420));
     assert_eq!(guard.next_look(), millis(50), "it is near but holds still");
     let often = Guard::new(Policy { poll: millis(10), ..near }, Baseline::default());
     assert_eq!(often.next_look(), millis(10));

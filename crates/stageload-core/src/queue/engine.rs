@@ -378,7 +378,7 @@ fn in_words(job: &Job, want: &Want) -> String {
 
 fn turned_away(job: &Job, wants: &[Want]) -> JobState {
     let why = wants.iter().map(|want| in_words(job, want)).collect::<Vec<_>>().join("; ");
-    if wants.iter().any(|want| matches!(want, Want::NeverFits { .. })) {
+    if wants.iter().any(|want| matches!(want, Want::NeverFits { .. } | Want::NeverSwap { .. })) {
         return JobState::Held { why };
     }
     Ending::NoRoom { why }.state()

@@ -178,12 +178,14 @@ impl<'a> Panel<'a> {
         }
     }
 
-    /// Unbroken lines: an unknown reading leaves a gap, it is not drawn as 0.
+    /// Unbroken lines: an unknown reading leaves a gap, it is not drawn as 0. A value holds until the next
+    /// look, since where it moves the looks are close together: a slope between two that are far apart
+    /// would show growth in a stage that had none.
     fn runs(&self, axes: Axes, value: impl Fn(&Reading) -> Option<f64>) -> Vec<Vec<(f64, f64)>> {
         let mut runs = vec![Vec::new()];
         for sample in &self.samples {
             match (value(sample), runs.last_mut()) {
-                (Some(gb), Some(run)) => run.push((axes.x(sample.t - self.begins()), axes.y(gb))),
+                (Some(gb), Some(run)) => step_to(run, axes.x(sample.t - self.begins()), axes.y(gb)),
                 (Some(_), None) => {}
                 (None, _) => runs.push(Vec::new()),
             }
@@ -225,6 +227,13 @@ impl<'a> Panel<'a> {
             dash + 33.0
         );
     }
+}
+
+fn step_to(run: &mut Vec<(f64, f64)>, x: f64, y: f64) {
+    if let Some((_, before)) = run.last().copied().filter(|(_, before)| (before - y).abs() > 0.05) {
+        run.push((x, before));
+    }
+    run.push((x, y));
 }
 
 #[cfg(test)]
