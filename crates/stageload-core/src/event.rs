@@ -10,6 +10,14 @@ const LONGEST_WORDS: usize = 200;
 /// The environment variable that names the file a job appends its events to.
 pub const EVENTS_ENV: &str = "STAGELOAD_EVENTS";
 
+/// Names a file in the job's environment: while it is there, a job that can pause stands still where a
+/// stage begins, with nothing loaded for it yet.
+pub const PAUSE_ENV: &str = "STAGELOAD_PAUSE";
+/// The note of the mark with which a job says that it stands still.
+pub const PAUSED: &str = "paused";
+/// And that it goes on.
+pub const RESUMED: &str = "resumed";
+
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -23,7 +23,7 @@ mod tripped;
 mod units;
 
 pub use escalation::{Escalation, Grace, Step};
-pub use event::{EVENTS_ENV, Event, EventKind, printable};
+pub use event::{EVENTS_ENV, Event, EventKind, PAUSE_ENV, PAUSED, RESUMED, printable};
 pub use guard::{Baseline, Blame, Breach, Forecast, Guard, Policy, Reason, Verdict, Warning};
 pub use moment::Moment;
 pub use reading::{Member, Pressure, Reading};

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::Instant;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
-use stageload_core::{Bytes, Event, EventKind};
+use stageload_core::{Bytes, Event, EventKind, PAUSE_ENV, PAUSED, RESUMED};
 use tch::Device;
 
 use crate::events::EventSink;
 use crate::{Error, Result, Weights, empty_device_cache, preserved_rng};
+
+/// Between two looks whether the pause is over.
+const PAUSE_LOOK: Duration = Duration::from_millis(100);
 
 type Loader = Box<dyn Fn(Device) -> Result<Weights>>;
 
@@ -41,6 +45,7 @@ pub struct StagedModels {
     stages: BTreeMap<String, Vec<String>>,
     current: Option<String>,
     sink: EventSink,
+    pause: Option<PathBuf>,
 }
 
 struct Slot {
@@ -70,6 +75,7 @@ impl StagedModels {
             stages: BTreeMap::new(),
             current: None,
             sink: Box::new(|_| {}),
+            pause: std::env::var_os(PAUSE_ENV).map(PathBuf::from),
         }
     }
 
@@ -99,7 +105,15 @@ impl StagedModels {
         self
     }
 
-    /// Begins a stage: says so, and gives back every model that the stage does not list.
+    /// Pauses where a stage begins while there is a file of this name, and not as `$STAGELOAD_PAUSE` says.
+    #[must_use]
+    pub fn pause_at(mut self, file: impl Into<PathBuf>) -> Self {
+        self.pause = Some(file.into());
+        self
+    }
+
+    /// Begins a stage: says so, and gives back every model that the stage does not list. Stands still
+    /// then for as long as somebody wants a pause.
     ///
     /// # Errors
     /// When there is no such stage, when the stage lists a model that there is not, or (eager,
@@ -110,9 +124,26 @@ impl StagedModels {
         self.emit(&Event::new(EventKind::Stage));
         match self.residency {
             Residency::Staged => self.release_all_but(&needed),
-            Residency::Eager => self.load_all()?,
+            Residency::Eager => {}
+        }
+        self.pause_if_asked();
+        if self.residency == Residency::Eager {
+            self.load_all()?;
         }
         Ok(())
+    }
+
+    /// Stands still while whoever runs this job wants that. What the stage before held is released, and
+    /// what this one needs is not loaded yet, so this is when least is in memory.
+    fn pause_if_asked(&mut self) {
+        let Some(asked) = self.pause.clone().filter(|file| file.exists()) else { return };
+        let mark =
+            |note: &str| Event { note: Some(note.to_owned()), ..Event::new(EventKind::Mark) };
+        self.emit(&mark(PAUSED));
+        while asked.exists() {
+            std::thread::sleep(PAUSE_LOOK);
+        }
+        self.emit(&mark(RESUMED));
     }
 
     /// A handle on a model, loaded now if it is not.

@@ -230,3 +230,34 @@ fn anonymous_kb() -> Option<i64> {
     let line = status.lines().find(|l| l.starts_with("RssAnon:"))?;
     line.split_whitespace().nth(1)?.parse().ok()
 }
+
+#[test]
+fn a_pause_stands_between_what_was_released_and_what_is_loaded_and_changes_no_bit() {
+    let _alone = alone();
+    let (plain, _) = run(Residency::Staged);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pause");
+    std::fs::write(&file, "").unwrap();
+    let (models, log) = models(Residency::Staged);
+    let mut models = models.pause_at(&file);
+    let waker = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        std::fs::remove_file(file).unwrap();
+    });
+    tch::manual_seed(7);
+    let mut noise = Vec::new();
+    for (stage, model) in
+        [("encode", Some("encoder")), ("denoise", None), ("decode", Some("decoder"))]
+    {
+        models.enter(stage).unwrap();
+        if let Some(model) = model {
+            models.get(model).unwrap();
+        }
+        noise.extend(draw());
+    }
+    waker.join().unwrap();
+    assert_eq!(noise, plain);
+    let said: Vec<_> = log.borrow().iter().map(|e| (e.kind, e.note.clone())).take(4).collect();
+    let mark = |note: &str| (EventKind::Mark, Some(note.to_owned()));
+    assert_eq!(said, [(Stage, None), mark("paused"), mark("resumed"), (Load, None)]);
+}

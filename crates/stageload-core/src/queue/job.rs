@@ -94,7 +94,7 @@ pub enum JobState {
         /// Which.
         attempt: u32,
     },
-    /// It stands still between two stages, with no models in memory.
+    /// It stands still between two stages, with nothing loaded for the one to come.
     Paused {
         /// Which.
         attempt: u32,

@@ -9,7 +9,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use stageload_core::queue::{Ending, JobId, JobState, Lower};
-use stageload_core::{Bytes, Event, EventKind, Percent, Reading, RoomPolicy, Summary, summarize};
+use stageload_core::{
+    Bytes, Event, EventKind, PAUSE_ENV, PAUSED, Percent, RESUMED, Reading, RoomPolicy, Summary,
+    summarize,
+};
 
 use super::place::{AttemptFiles, hold, write_whole};
 use super::stage_lines::StageLines;
@@ -21,13 +24,6 @@ use crate::supervisor::new_token;
 use crate::sys::{self, Grip, Machine, ProcessId};
 use crate::wire::Spec;
 use crate::{Error, Job, Notice, Observer, Outcome, load_trace, run};
-
-/// In the job's environment: while a file of this name is there, it pauses where a stage begins.
-pub const PAUSE_ENV: &str = "STAGELOAD_PAUSE";
-/// What a job appends as a `mark` when it pauses, and when it goes on.
-pub const PAUSED: &str = "paused";
-/// See [`PAUSED`].
-pub const RESUMED: &str = "resumed";
 
 /// Whoever asks whether the attempt is alive holds its lock for an instant.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -17,7 +17,7 @@ mod place;
 mod stage_lines;
 mod view;
 
-pub use attempt::{PAUSE_ENV, PAUSED, RESUMED, supervise, tell_supervisor};
+pub use attempt::{supervise, tell_supervisor};
 pub use engine::{EngineSetup, call_engine, is_engine_there, run_engine};
 pub use host::{HostPlace, Turn};
 pub use last_seen::LastSeen;
