@@ -13,6 +13,7 @@ use regex::Regex;
 use stageload_core::Bytes;
 use stageload_core::queue::{Effect, Engine, Event, JobId, JobState, Life};
 
+use super::attempt::tell_supervisor;
 use super::last_seen::LastSeen;
 use super::life::life_of;
 use super::lowered::lowered;
@@ -31,6 +32,9 @@ const TURN: Duration = Duration::from_millis(200);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// After something that could not be done.
 const PAUSE: Duration = Duration::from_secs(2);
+
+/// From a stop that was written down to its signal: whoever wanted it may have been killed between the two.
+const STOP_IS_DUE: Duration = Duration::from_secs(2);
 
 /// What an engine needs to know.
 #[derive(Debug, Clone)]
@@ -135,6 +139,8 @@ struct Work<'a> {
     is_stale: bool,
     /// Since when an attempt is known here.
     known: BTreeMap<(JobId, u32), Duration>,
+    /// Since when an attempt is to stop; None once its supervisor was told from here.
+    stopping: BTreeMap<(JobId, u32), Option<Duration>>,
     children: Vec<Child>,
     looked: Option<Duration>,
     patterns: BTreeMap<String, Option<Regex>>,
@@ -153,6 +159,7 @@ impl<'a> Work<'a> {
             version: 0,
             is_stale: true,
             known: BTreeMap::new(),
+            stopping: BTreeMap::new(),
             children: Vec::new(),
             looked: None,
             patterns: BTreeMap::new(),
@@ -195,8 +202,12 @@ impl<'a> Work<'a> {
         }
         self.rows = rows;
         let (jobs, turns, paused) = self.store.load()?;
+        let state = |id: &JobId| self.rows.get(id).map(|row| &row.state);
         self.known.retain(|(id, attempt), _| {
-            self.rows.get(id).is_some_and(|row| row.state.attempt() == Some(*attempt))
+            state(id).is_some_and(|state| state.attempt() == Some(*attempt))
+        });
+        self.stopping.retain(|(id, attempt), _| {
+            state(id) == Some(&JobState::Stopping { attempt: *attempt })
         });
         self.engine.on(Event::Loaded { jobs, turns, paused }, sys::moment());
         self.is_stale = false;
@@ -230,10 +241,27 @@ impl<'a> Work<'a> {
             let Some(row) = self.rows.get(&job) else { continue };
             let Some(kept) = self.store.attempt(job, attempt)? else { continue };
             let life = life_of(&self.setup.home, &self.store, &row.spec, &kept, since)?;
-            if life != Life::Alive {
+            if life == Life::Alive {
+                self.repeat_stop(job, attempt)?;
+            } else {
                 let effects = self.engine.on(Event::Found { job, attempt, life }, sys::moment());
                 self.carry_out(effects, tell)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Once: a supervisor that is stopping its job needs no second signal.
+    fn repeat_stop(&mut self, job: JobId, attempt: u32) -> Result<(), Error> {
+        let is_stopping = JobState::Stopping { attempt };
+        if self.rows.get(&job).is_none_or(|row| row.state != is_stopping) {
+            return Ok(());
+        }
+        let now = sys::now();
+        let since = self.stopping.entry((job, attempt)).or_insert(Some(now));
+        if since.is_some_and(|since| now.saturating_sub(since) >= STOP_IS_DUE) {
+            *since = None;
+            tell_supervisor(&self.store, job, attempt)?;
         }
         Ok(())
     }
