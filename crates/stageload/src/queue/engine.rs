@@ -14,11 +14,13 @@ use stageload_core::Bytes;
 use stageload_core::queue::{Effect, Engine, Event, JobId, JobState, Life};
 
 use super::attempt::tell_supervisor;
+use super::host::{Hostless, has_host};
 use super::last_seen::LastSeen;
 use super::life::life_of;
 use super::lowered::lowered;
 use super::notice::EngineNotice;
-use super::place::{AttemptFiles, create_private, engine_lock, hold, host_lock, is_held};
+use super::place::{AttemptFiles, create_private, engine_lock, hold, is_held};
+use super::stops::Stops;
 use crate::Error;
 use crate::busy::busy_commands;
 use crate::meter::reading;
@@ -32,9 +34,6 @@ const TURN: Duration = Duration::from_millis(200);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// After something that could not be done.
 const PAUSE: Duration = Duration::from_secs(2);
-
-/// From a stop that was written down to its signal: whoever wanted it may have been killed between the two.
-const STOP_IS_DUE: Duration = Duration::from_secs(2);
 
 /// What an engine needs to know.
 #[derive(Debug, Clone)]
@@ -139,8 +138,8 @@ struct Work<'a> {
     is_stale: bool,
     /// Since when an attempt is known here.
     known: BTreeMap<(JobId, u32), Duration>,
-    /// Since when an attempt is to stop; None once its supervisor was told from here.
-    stopping: BTreeMap<(JobId, u32), Option<Duration>>,
+    hostless: Hostless,
+    stops: Stops,
     children: Vec<Child>,
     looked: Option<Duration>,
     patterns: BTreeMap<String, Option<Regex>>,
@@ -159,7 +158,8 @@ impl<'a> Work<'a> {
             version: 0,
             is_stale: true,
             known: BTreeMap::new(),
-            stopping: BTreeMap::new(),
+            hostless: Hostless::default(),
+            stops: Stops::default(),
             children: Vec::new(),
             looked: None,
             patterns: BTreeMap::new(),
@@ -202,13 +202,10 @@ impl<'a> Work<'a> {
         }
         self.rows = rows;
         let (jobs, turns, paused) = self.store.load()?;
-        let state = |id: &JobId| self.rows.get(id).map(|row| &row.state);
         self.known.retain(|(id, attempt), _| {
-            state(id).is_some_and(|state| state.attempt() == Some(*attempt))
+            self.rows.get(id).is_some_and(|row| row.state.attempt() == Some(*attempt))
         });
-        self.stopping.retain(|(id, attempt), _| {
-            state(id) == Some(&JobState::Stopping { attempt: *attempt })
-        });
+        self.stops.keep(&self.rows);
         self.engine.on(Event::Loaded { jobs, turns, paused }, sys::moment());
         self.is_stale = false;
         Ok(())
@@ -219,13 +216,7 @@ impl<'a> Work<'a> {
         &mut self,
         tell: &mut dyn FnMut(&EngineNotice),
     ) -> Result<(), Error> {
-        let is_left = |row: &&JobRow| {
-            row.spec.in_terminal
-                && row.state.is_queued()
-                && !is_held(&host_lock(&self.setup.home, row.id))
-        };
-        let left: Vec<JobId> = self.rows.values().filter(is_left).map(|row| row.id).collect();
-        for job in left {
+        for job in self.hostless.find(&self.setup.home, self.rows.values(), sys::now()) {
             if self.store.stop_queued(job)? {
                 tell(&EngineNotice::Settled { job, state: JobState::Stopped });
             }
@@ -242,26 +233,13 @@ impl<'a> Work<'a> {
             let Some(kept) = self.store.attempt(job, attempt)? else { continue };
             let life = life_of(&self.setup.home, &self.store, &row.spec, &kept, since)?;
             if life == Life::Alive {
-                self.repeat_stop(job, attempt)?;
+                if self.stops.is_due(row, sys::now()) {
+                    tell_supervisor(&self.store, job, attempt)?;
+                }
             } else {
                 let effects = self.engine.on(Event::Found { job, attempt, life }, sys::moment());
                 self.carry_out(effects, tell)?;
             }
-        }
-        Ok(())
-    }
-
-    /// Once: a supervisor that is stopping its job needs no second signal.
-    fn repeat_stop(&mut self, job: JobId, attempt: u32) -> Result<(), Error> {
-        let is_stopping = JobState::Stopping { attempt };
-        if self.rows.get(&job).is_none_or(|row| row.state != is_stopping) {
-            return Ok(());
-        }
-        let now = sys::now();
-        let since = self.stopping.entry((job, attempt)).or_insert(Some(now));
-        if since.is_some_and(|since| now.saturating_sub(since) >= STOP_IS_DUE) {
-            *since = None;
-            tell_supervisor(&self.store, job, attempt)?;
         }
         Ok(())
     }
@@ -320,7 +298,8 @@ impl<'a> Work<'a> {
         attempt: u32,
         tell: &mut dyn FnMut(&EngineNotice),
     ) -> Result<(), Error> {
-        if !self.store.start(job, attempt)? {
+        let has_host = self.rows.get(&job).is_none_or(|row| has_host(&self.setup.home, row));
+        if !has_host || !self.store.start(job, attempt)? {
             return Ok(());
         }
         self.known.insert((job, attempt), sys::now());
