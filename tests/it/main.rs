@@ -11,6 +11,7 @@
 //! * `traces`: events and looks in one file, on bad disks too; `summary`
 //! * `reports`: what `replay` and `summary` tell of a trace
 //! * `meter`: live readings, on a terminal and elsewhere
+//! * `queue`: jobs that wait, and all that is killed under them
 //! * `mesh`: the mesh command around a worker
 //! * `hog`: the job that most tests guard; `support`: what the tests share
 #![cfg(unix)]
@@ -25,6 +26,7 @@ mod hog;
 mod hostile;
 mod mesh;
 mod meter;
+mod queue;
 mod reports;
 mod scenarios;
 mod starting;

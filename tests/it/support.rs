@@ -81,8 +81,13 @@ pub(crate) fn wait(mut child: Child) -> Option<i32> {
 }
 
 /// Asks until there is an answer, or for so long that there will be none.
-pub(crate) fn eventually<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
-    let deadline = Instant::now() + DEADLINE;
+pub(crate) fn eventually<T>(ask: impl FnMut() -> Option<T>) -> Option<T> {
+    within(DEADLINE, ask)
+}
+
+/// Asks until there is an answer, for this long.
+pub(crate) fn within<T>(time: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+    let deadline = Instant::now() + time;
     while Instant::now() < deadline {
         if let Some(answer) = ask() {
             return Some(answer);

@@ -34,7 +34,10 @@ pub(crate) fn clear_reason(job: &Job) -> Result<(), Error> {
     if !file.metadata().is_ok_and(|file| file.is_file()) {
         return Ok(());
     }
-    std::fs::remove_file(path).map_err(|source| Error::unwritable("reason", path, source))
+    // What a link leads to and not the link, through which the reason is written.
+    let target = path.canonicalize();
+    let removed = target.and_then(std::fs::remove_file);
+    removed.map_err(|source| Error::unwritable("reason", path, source))
 }
 
 /// By whatever names. Both may be `/dev/null`.

@@ -159,7 +159,10 @@ impl Engine {
         let settle = |state| Effect::Settle { job: id, attempt: Some(attempt), state };
         let effects = match life {
             Life::Alive => return Vec::new(),
-            Life::NeverBegan if matches!(job.state, JobState::Stopping { .. }) => {
+            // Also if the signal came before its supervisor could hear it, and ended it.
+            Life::NeverBegan | Life::Vanished { rebooted: false, .. }
+                if matches!(job.state, JobState::Stopping { .. }) =>
+            {
                 vec![settle(JobState::Stopped)]
             }
             Life::NeverBegan => vec![settle(JobState::queued())],

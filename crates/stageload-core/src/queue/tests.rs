@@ -241,6 +241,16 @@ fn a_job_that_was_stopped_before_it_began_is_stopped_and_not_put_back() {
 }
 
 #[test]
+fn a_job_that_is_gone_after_somebody_wanted_it_stopped_is_stopped_but_not_by_a_reboot() {
+    let stopping = Job { attempts: 1, state: JobState::Stopping { attempt: 1 }, ..job(1) };
+    let mut engine = engine(vec![stopping.clone(), Job { id: JobId(2), ..stopping }]);
+    let gone = |rebooted| Life::Vanished { rebooted, last: None };
+    assert_eq!(settled(&found(&mut engine, 1, gone(false), 0)), JobState::Stopped);
+    let rebooted = settled(&found(&mut engine, 2, gone(true), 0));
+    assert!(matches!(rebooted, JobState::Interrupted { .. }), "{rebooted:?}");
+}
+
+#[test]
 fn a_job_comes_after_those_it_names_and_is_held_if_one_of_them_fails() {
     let mut second = job(2);
     second.after = vec![JobId(1)];

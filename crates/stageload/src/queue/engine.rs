@@ -13,11 +13,14 @@ use regex::Regex;
 use stageload_core::Bytes;
 use stageload_core::queue::{Effect, Engine, Event, JobId, JobState, Life};
 
+use super::attempt::tell_supervisor;
+use super::host::{Hostless, has_host};
 use super::last_seen::LastSeen;
 use super::life::life_of;
 use super::lowered::lowered;
 use super::notice::EngineNotice;
-use super::place::{AttemptFiles, create_private, engine_lock, hold, host_lock, is_held};
+use super::place::{AttemptFiles, create_private, engine_lock, hold, is_held};
+use super::stops::Stops;
 use crate::Error;
 use crate::busy::busy_commands;
 use crate::meter::reading;
@@ -135,6 +138,8 @@ struct Work<'a> {
     is_stale: bool,
     /// Since when an attempt is known here.
     known: BTreeMap<(JobId, u32), Duration>,
+    hostless: Hostless,
+    stops: Stops,
     children: Vec<Child>,
     looked: Option<Duration>,
     patterns: BTreeMap<String, Option<Regex>>,
@@ -153,6 +158,8 @@ impl<'a> Work<'a> {
             version: 0,
             is_stale: true,
             known: BTreeMap::new(),
+            hostless: Hostless::default(),
+            stops: Stops::default(),
             children: Vec::new(),
             looked: None,
             patterns: BTreeMap::new(),
@@ -198,6 +205,7 @@ impl<'a> Work<'a> {
         self.known.retain(|(id, attempt), _| {
             self.rows.get(id).is_some_and(|row| row.state.attempt() == Some(*attempt))
         });
+        self.stops.keep(&self.rows);
         self.engine.on(Event::Loaded { jobs, turns, paused }, sys::moment());
         self.is_stale = false;
         Ok(())
@@ -208,13 +216,7 @@ impl<'a> Work<'a> {
         &mut self,
         tell: &mut dyn FnMut(&EngineNotice),
     ) -> Result<(), Error> {
-        let is_left = |row: &&JobRow| {
-            row.spec.in_terminal
-                && row.state.is_queued()
-                && !is_held(&host_lock(&self.setup.home, row.id))
-        };
-        let left: Vec<JobId> = self.rows.values().filter(is_left).map(|row| row.id).collect();
-        for job in left {
+        for job in self.hostless.find(&self.setup.home, self.rows.values(), sys::now()) {
             if self.store.stop_queued(job)? {
                 tell(&EngineNotice::Settled { job, state: JobState::Stopped });
             }
@@ -230,7 +232,11 @@ impl<'a> Work<'a> {
             let Some(row) = self.rows.get(&job) else { continue };
             let Some(kept) = self.store.attempt(job, attempt)? else { continue };
             let life = life_of(&self.setup.home, &self.store, &row.spec, &kept, since)?;
-            if life != Life::Alive {
+            if life == Life::Alive {
+                if self.stops.is_due(row, sys::now()) {
+                    tell_supervisor(&self.store, job, attempt)?;
+                }
+            } else {
                 let effects = self.engine.on(Event::Found { job, attempt, life }, sys::moment());
                 self.carry_out(effects, tell)?;
             }
@@ -292,7 +298,8 @@ impl<'a> Work<'a> {
         attempt: u32,
         tell: &mut dyn FnMut(&EngineNotice),
     ) -> Result<(), Error> {
-        if !self.store.start(job, attempt)? {
+        let has_host = self.rows.get(&job).is_none_or(|row| has_host(&self.setup.home, row));
+        if !has_host || !self.store.start(job, attempt)? {
             return Ok(());
         }
         self.known.insert((job, attempt), sys::now());

@@ -1,14 +1,15 @@
 //! A job that runs in the terminal of whoever queued it: the wait for its turn. Its engine drops it from
 //! the queue when its host is gone.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
 use stageload_core::queue::{JobId, JobState};
 
-use super::place::{hold, host_lock};
-use crate::store::Store;
+use super::place::{hold, host_lock, is_held};
+use crate::store::{JobRow, Store};
 use crate::wake::{Wake, Wakes};
 use crate::{Error, sys};
 
@@ -16,6 +17,9 @@ use crate::{Error, sys};
 const TURN: Duration = Duration::from_millis(100);
 /// Whoever asks whether the host is there holds its lock for an instant.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// From a job's place in the queue to its host's lock, on a machine that is short of everything.
+const HOST_COMES: Duration = Duration::from_secs(2);
 
 /// What the wait came to.
 #[derive(Debug)]
@@ -80,6 +84,34 @@ impl HostPlace {
                 _ => {}
             }
         }
+    }
+}
+
+/// Whether whoever a job runs with is there: anybody, for a job that runs behind the scenes.
+pub(super) fn has_host(home: &Path, row: &JobRow) -> bool {
+    !row.spec.in_terminal || is_held(&host_lock(home, row.id))
+}
+
+/// Since when jobs wait whose host is not there.
+#[derive(Debug, Default)]
+pub(super) struct Hostless(BTreeMap<JobId, Duration>);
+
+impl Hostless {
+    /// Those whose host does not come any more: it is in the queue first and has its lock then.
+    pub(super) fn find<'a>(
+        &mut self,
+        home: &Path,
+        rows: impl Iterator<Item = &'a JobRow>,
+        now: Duration,
+    ) -> Vec<JobId> {
+        let without = rows.filter(|row| row.state.is_queued() && !has_host(home, row));
+        let without: BTreeSet<JobId> = without.map(|row| row.id).collect();
+        self.0.retain(|job, _| without.contains(job));
+        for job in without {
+            self.0.entry(job).or_insert(now);
+        }
+        let is_late = |since: &Duration| now.saturating_sub(*since) >= HOST_COMES;
+        self.0.iter().filter(|(_, since)| is_late(since)).map(|(job, _)| *job).collect()
     }
 }
 

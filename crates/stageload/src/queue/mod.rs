@@ -5,6 +5,7 @@
 //! Where the files are and who holds which lock: `place`. The loop: `engine`, and what it says: `notice`.
 //! One attempt: `attempt`, with stages read from output: `stage_lines`; in a terminal: `host`; with less
 //! after a kill: `lowered`. Whether one is alive: `life`. What is shown: `view`, `last_seen`.
+//! Stops that nobody may have been told of: `stops`.
 
 mod attempt;
 mod engine;
@@ -15,6 +16,7 @@ mod lowered;
 mod notice;
 mod place;
 mod stage_lines;
+mod stops;
 mod view;
 
 pub use attempt::{supervise, tell_supervisor};

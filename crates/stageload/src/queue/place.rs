@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use stageload_core::queue::JobId;
 
+use crate::store::Removed;
 use crate::{Error, sys};
 
 /// The queue's folder: `$STAGELOAD_HOME`, or the platform's own place for such things.
@@ -29,7 +30,7 @@ pub struct AttemptFiles {
 impl AttemptFiles {
     /// Of this attempt, in the queue's folder.
     pub fn of(home: &Path, job: JobId, attempt: u32) -> Self {
-        Self { folder: home.join("jobs").join(job.to_string()).join(attempt.to_string()) }
+        Self { folder: job_folder(home, job).join(attempt.to_string()) }
     }
 
     /// Every look and event.
@@ -73,7 +74,11 @@ impl AttemptFiles {
 
 /// Held by the one who waits in a terminal for its job to have its turn.
 pub(crate) fn host_lock(home: &Path, job: JobId) -> PathBuf {
-    home.join("jobs").join(job.to_string()).join("host.lock")
+    job_folder(home, job).join("host.lock")
+}
+
+fn job_folder(home: &Path, job: JobId) -> PathBuf {
+    home.join("jobs").join(job.to_string())
 }
 
 /// Held by the engine.
@@ -117,16 +122,12 @@ pub(crate) fn write_whole(path: &Path, text: &[u8]) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Removes the folders of attempts that were cleared away, and the folders of their jobs.
-pub fn remove_attempts(folders: &[PathBuf]) {
-    for folder in folders {
+/// Removes the folders of a job that was cleared away, also those of attempts that never began.
+pub fn remove_attempts(home: &Path, removed: &Removed) {
+    for folder in &removed.folders {
         fs::remove_dir_all(folder).ok();
-        if let Some(job) = folder.parent() {
-            fs::remove_file(job.join("host.lock")).ok();
-            // Only if nothing else is in it.
-            fs::remove_dir(job).ok();
-        }
     }
+    fs::remove_dir_all(job_folder(home, removed.id)).ok();
 }
 
 #[cfg(test)]

@@ -163,7 +163,7 @@ pub(crate) fn clear(args: &Clean) -> Result<i32, Failure> {
     let which = if args.jobs.is_empty() { Clear::Finished } else { Clear::Jobs(&args.jobs) };
     let removed = queue.store.clear(which)?;
     for job in &removed {
-        remove_attempts(&job.folders);
+        remove_attempts(&queue.home, job);
     }
     output::log(&format!("queue: {} jobs forgotten", removed.len()));
     let kept = args.jobs.iter().filter(|id| removed.iter().all(|job| job.id != **id));
