@@ -82,7 +82,7 @@ fn a_job_that_is_guarded_on_ends_in_its_own_time() {
 #[test]
 fn a_guard_that_ends_in_order_leaves_no_warden_behind() {
     let folder = Folder::new();
-    let (child, _) = start(&folder, &[], "sleep:300");
+    let (child, _) = start(&folder, &[], "sleep:3000");
     let guard = child.id() as i32;
     let warden = eventually(|| warden_of(guard)).expect("a warden");
     assert_eq!(wait(child), Some(0));

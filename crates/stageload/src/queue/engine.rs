@@ -299,7 +299,14 @@ impl<'a> Work<'a> {
         tell: &mut dyn FnMut(&EngineNotice),
     ) -> Result<(), Error> {
         let has_host = self.rows.get(&job).is_none_or(|row| has_host(&self.setup.home, row));
-        if !has_host || !self.store.start(job, attempt)? {
+        if !has_host {
+            return Ok(());
+        }
+        // Before anybody can find the attempt in the queue and put something there.
+        let files = AttemptFiles::of(&self.setup.home, job, attempt);
+        let unwritable = |source| Error::unwritable("folder of the job", &files.folder, source);
+        files.create().map_err(unwritable)?;
+        if !self.store.start(job, attempt)? {
             return Ok(());
         }
         self.known.insert((job, attempt), sys::now());
@@ -323,7 +330,6 @@ impl<'a> Work<'a> {
     /// A process that does not end with this one, with what the job prints as its output.
     fn spawn(&self, job: JobId, attempt: u32) -> io::Result<Child> {
         let files = AttemptFiles::of(&self.setup.home, job, attempt);
-        files.create()?;
         let output = File::options().create(true).append(true).open(files.output())?;
         let Some((program, words)) = self.setup.supervisor.split_first() else {
             return Err(io::ErrorKind::InvalidInput.into());

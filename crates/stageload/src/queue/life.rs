@@ -13,8 +13,9 @@ use crate::store::{AttemptRow, Store, Supervisor};
 use crate::sys::{self, Machine};
 use crate::{Error, wire::Spec};
 
-/// From the start of a supervisor to its first step, on a machine that is short of everything.
-const BEGINNING: Duration = Duration::from_secs(20);
+/// From the start of a supervisor to its first step. One that comes later finds that its attempt is not
+/// its own any more, and does nothing.
+const BEGINNING: Duration = Duration::from_secs(5);
 
 /// What became of an attempt. `since` is for how long the caller has known that it was started.
 pub(super) fn life_of(

@@ -67,7 +67,14 @@ impl AttemptFiles {
         self.folder.join("lock")
     }
 
+    /// An empty folder. Numbers begin anew after a queue was damaged, and what lies there then is
+    /// another job's: it is set aside.
     pub(crate) fn create(&self) -> io::Result<()> {
+        if self.folder.exists() {
+            let aside =
+                format!("{}.of-another-queue-{}", self.folder.display(), sys::now().as_nanos());
+            fs::rename(&self.folder, aside)?;
+        }
         create_private(&self.folder)
     }
 }
@@ -144,6 +151,18 @@ mod tests {
         assert!(hold(&path, Duration::ZERO).unwrap().is_none());
         drop(held);
         assert!(!is_held(&path) && hold(&path, Duration::ZERO).unwrap().is_some());
+    }
+
+    #[test]
+    fn the_files_of_an_attempt_of_another_queue_are_set_aside() {
+        let home = tempfile::tempdir().unwrap();
+        let files = AttemptFiles::of(home.path(), JobId(1), 1);
+        files.create().unwrap();
+        fs::write(files.ending(), "{}").unwrap();
+        files.create().unwrap();
+        assert!(files.folder.exists() && !files.ending().exists());
+        let kept = fs::read_dir(home.path().join("jobs/1")).unwrap().count();
+        assert_eq!(kept, 2);
     }
 
     #[test]
