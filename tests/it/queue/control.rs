@@ -256,3 +256,35 @@ fn a_job_that_runs_is_not_forgotten() {
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(is_alive(job) && home.states().len() == 1);
 }
+
+#[test]
+fn a_job_that_waits_can_be_changed_and_one_that_is_over_cannot() {
+    let home = Home::new();
+    assert_eq!(home.ask(&["pause"]).code, Some(0));
+    let id = home.add(&[], "true").to_string();
+    let changed = home.ask(&["edit", &id, "--priority", "3", "--lane", "slow", "--owner", "ada"]);
+    assert_eq!(changed.code, Some(0), "{changed:?}");
+    let shown = home.ask(&["show", &id, "--json"]);
+    let job: serde_json::Value = serde_json::from_str(&shown.out).unwrap();
+    assert_eq!(
+        (&job["priority"], &job["lane"], &job["owner"]),
+        (&3.into(), &"slow".into(), &"ada".into())
+    );
+    let none = home.ask(&["edit", &id, "--set", "grid=512"]);
+    assert!(none.err.contains("was made from no preset"), "{none:?}");
+    assert_eq!(home.ask(&["stop", &id]).code, Some(0));
+    let late = home.ask(&["edit", &id, "--priority", "1"]);
+    assert_eq!(late.code, Some(1));
+    assert!(late.err.contains("is stopped, and only what waits can be changed"), "{late:?}");
+}
+
+#[test]
+fn a_doctor_finds_a_preset_that_is_wrong_and_says_where() {
+    let home = Home::new();
+    assert_eq!(home.ask(&["doctor"]).code, Some(0));
+    std::fs::create_dir_all(home.own("presets")).unwrap();
+    std::fs::write(home.own("presets/bad.toml"), "name = \"bad\"\ncommand = 7\n").unwrap();
+    let found = home.ask(&["doctor"]);
+    assert_eq!(found.code, Some(1));
+    assert!(found.out.contains("bad.toml, line 2"), "{}", found.out);
+}

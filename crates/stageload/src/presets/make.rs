@@ -7,6 +7,7 @@ use std::path::{self, Path, PathBuf};
 
 use stageload_core::queue::{Expected, Lower};
 
+use super::param::Param;
 use super::preflight::check_writable;
 use super::preset::{InputKind, Preset};
 use super::programs::{InPath, Programs, WORKER};
@@ -231,6 +232,21 @@ impl Preset {
             *first = found.into();
         }
         Ok(command)
+    }
+
+    /// Where its program is, with its parameters' defaults; none where that depends on the job.
+    pub fn find_program(&self, programs: &dyn Programs) -> Option<Result<PathBuf, Refusal>> {
+        let default = |param: &Param| Some((param.name.clone(), param.default.clone()?));
+        let values: BTreeMap<String, String> = self.params.iter().filter_map(default).collect();
+        let first = self.command.get(..1)?;
+        let worker = match first {
+            [Part::One(word)] => word.only_slot() == Some(WORKER),
+            _ => false,
+        };
+        let filling = Filling { params: &self.params, values: &values, inputs: &[], output: None };
+        let named = fill(first, &filling).into_iter().next().filter(|word| !word.is_empty());
+        let program = if worker { WORKER.into() } else { named? };
+        Some(programs.find(&program).ok_or_else(|| self.no_program(&program)))
     }
 
     /// That the program is still where it was found.

@@ -3,6 +3,8 @@
 
 pub(crate) mod add;
 pub(crate) mod control;
+pub(crate) mod doctor;
+pub(crate) mod edit;
 pub(crate) mod engine;
 pub(crate) mod flags;
 pub(crate) mod list;

@@ -114,7 +114,7 @@ fn refuse_doubled(queue: &Queue, used: &PresetUse) -> Result<(), Failure> {
     Ok(())
 }
 
-fn setting(text: &str) -> Result<(String, String), String> {
+pub(super) fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("give NAME=VALUE".to_owned()),
