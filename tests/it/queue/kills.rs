@@ -6,7 +6,9 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 use super::{Home, kill, processes_of};
-use crate::support::{eventually, finish, is_alive, is_gone, pid_in, send, wait};
+#[cfg(target_os = "linux")]
+use crate::support::eventually;
+use crate::support::{finish, is_alive, is_gone, pid_in, send, wait};
 
 /// Jobs in lanes of their own that write their number, the even ones to end with 0 and the odd with 5.
 fn add_jobs(home: &Home, count: i64) {
